@@ -288,7 +288,7 @@ struct FileHeader {
   uint64_t device_offset, device_size;
   std::array<uint8_t, 16> checksum;  // XXH3-128 of all bytes after the header
   std::array<uint8_t, 16> build_hash;
-  std::array<uint8_t, 8> reserved;
+  std::array<uint8_t, 16> reserved;
 };
 static_assert(sizeof(FileHeader) == 128);
 
