@@ -275,7 +275,7 @@ std::optional<int64_t> DimTable::example(Dim d) const {
     int64_t p = t.coefficient;
     for (int32_t id : t.atoms) {
       const Atom& a = atoms_[id];
-      int64_t v;
+      int64_t v = 0;
       if (a.kind == Atom::Kind::kSymbol) {
         if (!symbols_[a.symbol.id].example) return std::nullopt;
         v = *symbols_[a.symbol.id].example;
