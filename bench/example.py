@@ -13,10 +13,9 @@ import sys
 os.environ.pop("OPENBLAS_CORETYPE", None)  # let NumPy's OpenBLAS choose its best kernels
 os.environ.pop("OPENBLAS_L2_SIZE", None)
 
+import cuvil
 import numpy as np
 from ratio import interleaved_us, print_table
-
-import cuvil
 
 try:
     import numba
@@ -64,13 +63,17 @@ def main() -> int:
     rows = {}
     x, w = normal(1, 128), normal(128, 64)
     rows["relu(x @ w), 1x128x64"] = interleaved_us(
-        peers(matmul_inference, (x, w), shape_hint={"x": (1, 128), "w": (128, 64)}))
+        peers(matmul_inference, (x, w), shape_hint={"x": (1, 128), "w": (128, 64)})
+    )
     weights = (normal(64), normal(64) + 3, normal(64, 64), normal(64), normal(64, 10), normal(10))
     for batch in (1, 8, 64):
         rows[f"digits network, batch {batch}"] = interleaved_us(
-            peers(forward, (normal(batch, 64), *weights), forward_numba))
-    print(f"NumPy {np.__version__}, Numba {numba.__version__ if numba else '-'}, "
-          f"Cuvil {cuvil.__version__}, Python {sys.version.split()[0]}")
+            peers(forward, (normal(batch, 64), *weights), forward_numba)
+        )
+    print(
+        f"NumPy {np.__version__}, Numba {numba.__version__ if numba else '-'}, "
+        f"Cuvil {cuvil.__version__}, Python {sys.version.split()[0]}"
+    )
     print_table("steady call, median of 15 interleaved rounds", rows)
     return 0
 

@@ -14,13 +14,22 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.pop("OPENBLAS_CORETYPE", None)
 os.environ.pop("OPENBLAS_L2_SIZE", None)
 
+import cuvil
 import numpy as np
 from ratio import interleaved_us, print_table
 
-import cuvil
-
-SHAPES = [(1, 128, 64), (8, 64, 64), (32, 64, 128), (64, 64, 64), (100, 100, 100), (256, 256, 256),
-          (333, 777, 555), (512, 512, 512), (128, 768, 768), (1024, 1024, 1024)]
+SHAPES = [
+    (1, 128, 64),
+    (8, 64, 64),
+    (32, 64, 128),
+    (64, 64, 64),
+    (100, 100, 100),
+    (256, 256, 256),
+    (333, 777, 555),
+    (512, 512, 512),
+    (128, 768, 768),
+    (1024, 1024, 1024),
+]
 
 
 def product(a, b):
@@ -40,8 +49,9 @@ def main() -> int:
     for m, k, n in SHAPES:
         a, b = (rng.standard_normal(s).astype(np.float32) for s in ((m, k), (k, n)))
         compiled = cuvil.jit(product)
-        times = interleaved_us({"numpy": lambda: product(a, b), "cuvil": lambda: compiled(a, b)},
-                               repeats=9, seconds=0.02)
+        times = interleaved_us(
+            {"numpy": lambda: product(a, b), "cuvil": lambda: compiled(a, b)}, repeats=9, seconds=0.02
+        )
         rows[f"{m}x{k}x{n} ({2 * m * k * n / times['cuvil'] / 1e3:.0f} GFLOP/s)"] = times
     print_table("matrix product, float32, one thread", rows)
     return 0

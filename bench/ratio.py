@@ -41,9 +41,15 @@ def print_table(title: str, rows: Mapping[str, Mapping[str, float]], of: str = "
     peers = list(next(iter(rows.values())))
     others = [p for p in peers if p != of]
     print(title)
-    print(f"{'':<28}" + "".join(f"{p + ', us':>14}" for p in peers)
-          + "".join(f"{of + ' / ' + p:>16}" for p in others))
+    print(
+        f"{'':<28}"
+        + "".join(f"{p + ', us':>14}" for p in peers)
+        + "".join(f"{of + ' / ' + p:>16}" for p in others)
+    )
     for name, times in rows.items():
-        print(f"{name:<28}" + "".join(f"{times[p]:>14.2f}" for p in peers)
-              + "".join(f"{times[of] / times[p]:>16.2f}" for p in others))
+        print(
+            f"{name:<28}"
+            + "".join(f"{times[p]:>14.2f}" for p in peers)
+            + "".join(f"{times[of] / times[p]:>16.2f}" for p in others)
+        )
     print()

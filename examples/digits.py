@@ -12,14 +12,13 @@ import statistics
 import time
 from collections.abc import Callable
 
+import cuvil
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-
-import cuvil
 
 BATCH = 64
 
@@ -65,9 +64,9 @@ def main() -> None:
     x_train, x_test, y_train, y_test = train_test_split(
         data, labels, test_size=0.25, random_state=0, stratify=labels
     )
-    model = make_pipeline(
-        StandardScaler(), MLPClassifier((64,), max_iter=400, random_state=0)
-    ).fit(x_train, y_train)
+    model = make_pipeline(StandardScaler(), MLPClassifier((64,), max_iter=400, random_state=0)).fit(
+        x_train, y_train
+    )
     plain, compiled = make_forward(model)
 
     x = x_test.astype(np.float32)
@@ -78,8 +77,10 @@ def main() -> None:
     for name, predicted in (("in batches", in_batches), ("one by one", one_by_one)):
         if not np.array_equal(predicted, expected):
             raise SystemExit(f"{name}: predictions differ from scikit-learn's")
-    print(f"{len(x)} test images, accuracy {np.mean(in_batches == y_test):.3f}; "
-          "predictions identical to scikit-learn's, in batches and one by one")
+    print(
+        f"{len(x)} test images, accuracy {np.mean(in_batches == y_test):.3f}; "
+        "predictions identical to scikit-learn's, in batches and one by one"
+    )
     print()
 
     sample, batch = x[:1], x[:BATCH]

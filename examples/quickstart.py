@@ -1,8 +1,7 @@
 """The example of the project: one decorated NumPy function, compiled to one kernel at its first call."""
 
-import numpy as np
-
 import cuvil
+import numpy as np
 
 
 @cuvil.jit(shape_hint={"x": (1, 128), "w": (128, 64)})

@@ -11,11 +11,10 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import cuvil
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-
-import cuvil
 
 BOOL = ["bool"]
 SIGNED = ["int8", "int16", "int32", "int64"]
@@ -39,8 +38,30 @@ def specials(dtype: np.dtype) -> np.ndarray:
         raw = [0, 1, 2, 3, 7, info.max, info.max - 1, info.min, info.min + 1, -1, -2, -3]
         return np.array([v for v in raw if info.min <= v <= info.max], dtype)
     f = np.finfo(dtype)
-    raw = [0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 1.5, -1.5, 2.5, -2.5, 3.7, -3.7, 100.25, np.inf, -np.inf,
-           np.nan, f.max, f.min, f.tiny, -f.tiny, f.smallest_subnormal, f.eps]
+    raw = [
+        0.0,
+        -0.0,
+        0.5,
+        -0.5,
+        1.0,
+        -1.0,
+        1.5,
+        -1.5,
+        2.5,
+        -2.5,
+        3.7,
+        -3.7,
+        100.25,
+        np.inf,
+        -np.inf,
+        np.nan,
+        f.max,
+        f.min,
+        f.tiny,
+        -f.tiny,
+        f.smallest_subnormal,
+        f.eps,
+    ]
     return np.array(raw).astype(dtype)
 
 
@@ -126,8 +147,9 @@ def ulps(want: np.ndarray, got: np.ndarray) -> np.ndarray:
     return distance
 
 
-def same(want: Any, got: Any, ulp: float = 0, tol: tuple[float, float] | None = None,
-         path: str = "result") -> None:
+def same(
+    want: Any, got: Any, ulp: float = 0, tol: tuple[float, float] | None = None, path: str = "result"
+) -> None:
     """Raise Mismatch unless ``got`` is what plain Python gave."""
     if isinstance(want, (list, tuple)):
         if type(got) is not type(want) or len(got) != len(want):
@@ -162,8 +184,10 @@ def same(want: Any, got: Any, ulp: float = 0, tol: tuple[float, float] | None = 
     if not np.all(ok):
         bad = np.argwhere(~np.asarray(ok))[0] if w.ndim else ()
         where = tuple(int(i) for i in bad)
-        raise Mismatch(f"{path}: at {where} expected {w[where]!r}, got {g[where]!r} "
-                       f"({np.sum(~np.asarray(ok))} of {w.size} differ)")
+        raise Mismatch(
+            f"{path}: at {where} expected {w[where]!r}, got {g[where]!r} "
+            f"({np.sum(~np.asarray(ok))} of {w.size} differ)"
+        )
 
 
 def duplicate(arg: Any) -> Any:
@@ -179,9 +203,15 @@ def duplicate(arg: Any) -> Any:
     offset = arg.__array_interface__["data"][0] - root.__array_interface__["data"][0]
     if twin.strides != root.strides:
         return arg.copy()
-    return np.ndarray(arg.shape, arg.dtype, buffer=twin.reshape(-1).view(np.uint8).data if
-                      twin.flags.c_contiguous else twin.T.reshape(-1).view(np.uint8).data,
-                      offset=offset, strides=arg.strides)
+    return np.ndarray(
+        arg.shape,
+        arg.dtype,
+        buffer=twin.reshape(-1).view(np.uint8).data
+        if twin.flags.c_contiguous
+        else twin.T.reshape(-1).view(np.uint8).data,
+        offset=offset,
+        strides=arg.strides,
+    )
 
 
 def outcome(fn: Callable[..., Any], args: tuple[Any, ...]) -> tuple[str, Any]:
@@ -193,8 +223,14 @@ def outcome(fn: Callable[..., Any], args: tuple[Any, ...]) -> tuple[str, Any]:
             return "error", error
 
 
-def check(fn: Callable[..., Any], *args: Any, ulp: float = 0, tol: tuple[float, float] | None = None,
-          compiled: Callable[..., Any] | None = None, mutates: bool = False) -> None:
+def check(
+    fn: Callable[..., Any],
+    *args: Any,
+    ulp: float = 0,
+    tol: tuple[float, float] | None = None,
+    compiled: Callable[..., Any] | None = None,
+    mutates: bool = False,
+) -> None:
     """Assert that the compiled function does what the plain one does.
 
     ``ulp`` or ``tol`` (rtol, atol) loosen the comparison of floats where the order of evaluation is free.
@@ -211,8 +247,9 @@ def check(fn: Callable[..., Any], *args: Any, ulp: float = 0, tol: tuple[float, 
     if kind == "error":
         if got_kind != "error":
             raise Mismatch(f"expected {type(want).__name__}: {want}; got {got!r}")
-        expected = next(c for c in type(want).__mro__ if c.__module__ in ("builtins", "numpy.exceptions",
-                                                                         "numpy.linalg"))
+        expected = next(
+            c for c in type(want).__mro__ if c.__module__ in ("builtins", "numpy.exceptions", "numpy.linalg")
+        )
         if not isinstance(got, expected):
             raise Mismatch(f"expected {type(want).__name__}: {want}; got {type(got).__name__}: {got}")
         return

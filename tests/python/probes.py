@@ -13,9 +13,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 import cuvil
+import numpy as np
 from cuvil import _cuvil
 
 f4 = np.float32

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import cuvil
 import differential as d
 import numpy as np
 import pytest
-
-import cuvil
 
 f4 = np.float32
 
@@ -98,7 +97,9 @@ def test_softmax_and_layer_norm():
     for shape in ((1, 10), (7, 33), (64, 128)):
         x = rng.standard_normal(shape).astype(f4)
         d.check(softmax, x, tol=(1e-5, 1e-7))
-        d.check(layer_norm, x, rng.standard_normal(shape[1]).astype(f4), np.zeros(shape[1], f4), tol=(1e-4, 1e-5))
+        d.check(
+            layer_norm, x, rng.standard_normal(shape[1]).astype(f4), np.zeros(shape[1], f4), tol=(1e-4, 1e-5)
+        )
 
 
 def test_threads_that_make_the_first_call_together():

@@ -6,10 +6,9 @@ import datetime
 import gc
 import inspect
 
+import cuvil
 import numpy as np
 import pytest
-
-import cuvil
 
 X = np.ones((2, 3), np.float32)
 
@@ -38,8 +37,16 @@ def raises(fn, args, error, *texts, plain_also=True, **options):
 # ---- arrays that are not numbers -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("x", [np.array([object()]), np.array(["a"]), np.array([datetime.date(2020, 1, 1)], "M8[D]"),
-                               np.zeros(2, [("a", "f4")])], ids=["object", "str", "datetime", "structured"])
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.array([object()]),
+        np.array(["a"]),
+        np.array([datetime.date(2020, 1, 1)], "M8[D]"),
+        np.zeros(2, [("a", "f4")]),
+    ],
+    ids=["object", "str", "datetime", "structured"],
+)
 def test_dtype_of_an_argument(x):
     def fn(x):
         return x
@@ -69,7 +76,9 @@ def test_shapes_that_do_not_broadcast():
     def fn(a, b):
         return a + b
 
-    text = raises(fn, (np.ones((2, 3)), np.ones((2, 4))), cuvil.ShapeError, "(2, 3)", "(2, 4)", "return a + b")
+    text = raises(
+        fn, (np.ones((2, 3)), np.ones((2, 4))), cuvil.ShapeError, "(2, 3)", "(2, 4)", "return a + b"
+    )
     assert "^" in text
     assert issubclass(cuvil.ShapeError, ValueError)
 
@@ -187,12 +196,26 @@ def unknown_function(x):
 
 
 def yield_in_lambda(x):
-    f = lambda: (yield)  # noqa: E731
+    f = lambda: (yield)
     return x
 
 
-@pytest.mark.parametrize("fn", [data_branch, data_while, printing, fancy, with_statement, try_statement, class_statement,
-                                global_statement, unknown_function, yield_in_lambda], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "fn",
+    [
+        data_branch,
+        data_while,
+        printing,
+        fancy,
+        with_statement,
+        try_statement,
+        class_statement,
+        global_statement,
+        unknown_function,
+        yield_in_lambda,
+    ],
+    ids=lambda f: f.__name__,
+)
 def test_unsupported(fn):
     text = raises(fn, (X,), cuvil.UnsupportedError)
     assert len(text.splitlines()) >= 3
@@ -222,8 +245,15 @@ def test_what_cannot_be_decorated(thing):
 
 
 def test_options_are_checked():
-    for options in ({"device": "gpu"}, {"precision": "fast"}, {"autotune": "maybe"}, {"memory": "huge"}, {"strict": 3},
-                    {"shape_hint": [1]}, {"unknown": 1}):
+    for options in (
+        {"device": "gpu"},
+        {"precision": "fast"},
+        {"autotune": "maybe"},
+        {"memory": "huge"},
+        {"strict": 3},
+        {"shape_hint": [1]},
+        {"unknown": 1},
+    ):
         with pytest.raises((TypeError, ValueError, cuvil.CuvilError)):
             cuvil.jit(lambda x: x, **options)
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import namedtuple
 
+import cuvil
 import differential as d
 import numpy as np
 import pytest
-
-import cuvil
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4) - 5
 SCALE = 2.0
@@ -40,8 +39,7 @@ def static_control_flow(x):
         if k == 1:
             continue
         y = y + k
-    else:
-        y = y * 10
+    y = y * 10
     n = 0
     while True:
         n += 1
@@ -84,8 +82,21 @@ def globals_and_attributes(x):
 
 
 def methods(x):
-    return (x.sum(axis=0), x.mean(), x.T + 0, x.astype(np.int32), x.max(axis=1, keepdims=True), x.ndim,
-            x.shape, x.size, x.dtype == np.float32, x.reshape(2, 6) + 0, x.copy(), x.clip(-1, 1), len(x))
+    return (
+        x.sum(axis=0),
+        x.mean(),
+        x.T + 0,
+        x.astype(np.int32),
+        x.max(axis=1, keepdims=True),
+        x.ndim,
+        x.shape,
+        x.size,
+        x.dtype == np.float32,
+        x.reshape(2, 6) + 0,
+        x.copy(),
+        x.clip(-1, 1),
+        len(x),
+    )
 
 
 def builtins_over_statics(x):
@@ -144,7 +155,6 @@ def unpack_shape(x):
 def docstring_and_assert(x):
     """Doc."""
     assert x.ndim == 2, "two dimensions"
-    pass
     del_me = 1
     del del_me
     return x + 1
@@ -170,10 +180,28 @@ def starred_call(x):
     return helper(*args) + helper(x, **options)
 
 
-FUNCTIONS = [conditional_expression, static_control_flow, containers, comprehensions, walrus, calls,
-             globals_and_attributes, methods, builtins_over_statics, operators, augmented, namedtuples,
-             nested_functions, chained_comparison, unpack_shape, docstring_and_assert, multiple_results,
-             boolean_statics, fstrings, starred_call]
+FUNCTIONS = [
+    conditional_expression,
+    static_control_flow,
+    containers,
+    comprehensions,
+    walrus,
+    calls,
+    globals_and_attributes,
+    methods,
+    builtins_over_statics,
+    operators,
+    augmented,
+    namedtuples,
+    nested_functions,
+    chained_comparison,
+    unpack_shape,
+    docstring_and_assert,
+    multiple_results,
+    boolean_statics,
+    fstrings,
+    starred_call,
+]
 
 
 @pytest.mark.parametrize("fn", FUNCTIONS, ids=lambda f: f.__name__)
@@ -194,8 +222,15 @@ def test_default_keyword_and_star_arguments():
 
     compiled = cuvil.jit(fn)
     ones = np.ones(4, np.float32)
-    for args, kwargs in (((X,), {}), ((X, 3.0), {}), ((X, 3.0, ones, ones), {}), ((X,), {"bias": ones}),
-                         ((), {"scale": 0.5, "x": X}), ((X,), {"bias": None}), ((X,), {"gain": 4})):
+    for args, kwargs in (
+        ((X,), {}),
+        ((X, 3.0), {}),
+        ((X, 3.0, ones, ones), {}),
+        ((X,), {"bias": ones}),
+        ((), {"scale": 0.5, "x": X}),
+        ((X,), {"bias": None}),
+        ((X,), {"gain": 4}),
+    ):
         np.testing.assert_array_equal(compiled(*args, **kwargs), fn(*args, **kwargs))
 
 
@@ -254,7 +289,7 @@ def test_guards_are_checked_at_every_call():
         try:
             SCALE, factor = -3.0, 7
             defaulted.__defaults__ = (11,)
-            helper = lambda x: x - 100  # noqa: E731
+            helper = lambda x: x - 100
             np.testing.assert_array_equal(compiled(X), fn(X))
         finally:
             SCALE, helper, factor = old_scale, old_helper, 2.0
@@ -320,6 +355,10 @@ def test_metadata_survives():
 
     compiled = cuvil.jit(fn)
     assert compiled.__wrapped__ is fn
-    assert (compiled.__name__, compiled.__doc__, compiled.__qualname__) == (fn.__name__, fn.__doc__, fn.__qualname__)
+    assert (compiled.__name__, compiled.__doc__, compiled.__qualname__) == (
+        fn.__name__,
+        fn.__doc__,
+        fn.__qualname__,
+    )
     assert inspect.signature(compiled) == inspect.signature(fn)
     np.testing.assert_array_equal(compiled(X), X * 2)

@@ -1,20 +1,31 @@
 """Movement, creation and contraction against NumPy, and views that stay views."""
 
+import cuvil
 import differential as d
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import cuvil
-
 
 def test_shapes():
     def fn(x):
-        return (x.reshape(6, 4) + 1, x.reshape(-1) * 2, x.reshape((4, -1)) - 1, x.T + 0, x.transpose(1, 2, 0) + 0,
-                np.swapaxes(x, 0, 2) + 0, np.moveaxis(x, 0, -1) + 0, x[None] + 0, np.expand_dims(x, (0, 2)) + 0,
-                np.squeeze(x[:, :1]) + 0, x.ravel() + 0, x.flatten(), np.broadcast_to(x, (2, 2, 3, 4)) + 0,
-                np.atleast_2d(x[0, 0]) + 0)
+        return (
+            x.reshape(6, 4) + 1,
+            x.reshape(-1) * 2,
+            x.reshape((4, -1)) - 1,
+            x.T + 0,
+            x.transpose(1, 2, 0) + 0,
+            np.swapaxes(x, 0, 2) + 0,
+            np.moveaxis(x, 0, -1) + 0,
+            x[None] + 0,
+            np.expand_dims(x, (0, 2)) + 0,
+            np.squeeze(x[:, :1]) + 0,
+            x.ravel() + 0,
+            x.flatten(),
+            np.broadcast_to(x, (2, 2, 3, 4)) + 0,
+            np.atleast_2d(x[0, 0]) + 0,
+        )
 
     rng = np.random.default_rng(1)
     x = d.array(rng, "float32", (2, 3, 4))
@@ -24,9 +35,20 @@ def test_shapes():
 
 def test_joins():
     def fn(x, y):
-        return (np.concatenate([x, y]), np.concatenate((x, y + 1), axis=1), np.stack([x, y]),
-                np.stack([x, y], axis=-1), np.hstack([x, y]), np.vstack([x, y]), *np.split(x, 2, axis=1),
-                *np.split(x, [1, 3], axis=1), np.flip(x), np.flip(x, 1), np.flipud(x), np.fliplr(x))
+        return (
+            np.concatenate([x, y]),
+            np.concatenate((x, y + 1), axis=1),
+            np.stack([x, y]),
+            np.stack([x, y], axis=-1),
+            np.hstack([x, y]),
+            np.vstack([x, y]),
+            *np.split(x, 2, axis=1),
+            *np.split(x, [1, 3], axis=1),
+            np.flip(x),
+            np.flip(x, 1),
+            np.flipud(x),
+            np.fliplr(x),
+        )
 
     rng = np.random.default_rng(2)
     for layout in ("c", "f", "negative", "broadcast"):
@@ -35,9 +57,22 @@ def test_joins():
 
 def test_slices():
     def fn(x):
-        return (x[1:] + 0, x[:, ::2] + 0, x[::-1, ::-2] + 0, x[1:100] + 0, x[5:2] + 0, x[-1] + 0,
-                x[-2:, 1:] + 0, x[..., 0] + 0, x[None, ..., None] + 0, x[0, 1], x[-1, -1], x[:, None] + 0,
-                x[2:0:-1] + 0, x[:-1] + x[1:])
+        return (
+            x[1:] + 0,
+            x[:, ::2] + 0,
+            x[::-1, ::-2] + 0,
+            x[1:100] + 0,
+            x[5:2] + 0,
+            x[-1] + 0,
+            x[-2:, 1:] + 0,
+            x[..., 0] + 0,
+            x[None, ..., None] + 0,
+            x[0, 1],
+            x[-1, -1],
+            x[:, None] + 0,
+            x[2:0:-1] + 0,
+            x[:-1] + x[1:],
+        )
 
     for shape in ((3, 4), (4, 9)):
         d.check(fn, d.array(np.random.default_rng(3), "float32", shape))
@@ -53,10 +88,22 @@ def test_index_errors(index):
 
 def test_creation():
     def fn(x):
-        return (np.zeros((2, 3)), np.ones(4, np.int32), np.full((2, 2), 7.5, np.float32), np.arange(5),
-                np.arange(1, 10, 3), np.arange(0.0, 1.0, 0.25), np.eye(3), np.eye(2, 4, 1), np.zeros_like(x),
-                np.ones_like(x, dtype=np.int8), np.full_like(x, 3), np.identity(2), np.zeros(x.shape),
-                np.arange(x.shape[0]) * x.sum())
+        return (
+            np.zeros((2, 3)),
+            np.ones(4, np.int32),
+            np.full((2, 2), 7.5, np.float32),
+            np.arange(5),
+            np.arange(1, 10, 3),
+            np.arange(0.0, 1.0, 0.25),
+            np.eye(3),
+            np.eye(2, 4, 1),
+            np.zeros_like(x),
+            np.ones_like(x, dtype=np.int8),
+            np.full_like(x, 3),
+            np.identity(2),
+            np.zeros(x.shape),
+            np.arange(x.shape[0]) * x.sum(),
+        )
 
     d.check(fn, np.ones((3, 2), np.float32))
 
@@ -109,8 +156,18 @@ def test_matmul(dtype):
             return rng.standard_normal(shape).astype(dtype)
         return d.array(rng, dtype, shape)
 
-    for s, t in (((1, 128), (128, 64)), ((7, 5), (5, 3)), ((17, 33), (33, 65)), ((5,), (5,)), ((4, 5), (5,)),
-                 ((5,), (5, 6)), ((0, 3), (3, 2)), ((2, 0), (0, 3)), ((1, 1), (1, 1)), ((64, 300), (300, 100))):
+    for s, t in (
+        ((1, 128), (128, 64)),
+        ((7, 5), (5, 3)),
+        ((17, 33), (33, 65)),
+        ((5,), (5,)),
+        ((4, 5), (5,)),
+        ((5,), (5, 6)),
+        ((0, 3), (3, 2)),
+        ((2, 0), (0, 3)),
+        ((1, 1), (1, 1)),
+        ((64, 300), (300, 100)),
+    ):
         d.check(fn, make(*s), make(*t), tol=tol)
 
 
@@ -119,7 +176,13 @@ def test_matmul_batches_and_layouts():
         return a @ b
 
     rng = np.random.default_rng(5)
-    for s, t in (((3, 4, 5), (5, 6)), ((2, 1, 4, 5), (3, 5, 6)), ((4, 5), (3, 5, 6)), ((3, 4, 5), (5,)), ((5,), (3, 5, 6))):
+    for s, t in (
+        ((3, 4, 5), (5, 6)),
+        ((2, 1, 4, 5), (3, 5, 6)),
+        ((4, 5), (3, 5, 6)),
+        ((3, 4, 5), (5,)),
+        ((5,), (3, 5, 6)),
+    ):
         for la in ("c", "f", "negative", "strided"):
             a = d.laid_out(rng, rng.standard_normal(s), la)
             b = d.laid_out(rng, rng.standard_normal(t), la)

@@ -2,27 +2,90 @@
 
 import operator
 
+import cuvil
 import differential as d
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import cuvil
-
 # Units in the last place by which NumPy's own results and ours may lie apart (each is within 2 to 4 ulp).
 LOOSE = 6
 
-EXACT_UNARY = ["negative", "positive", "absolute", "fabs", "sign", "square", "sqrt", "reciprocal",
-               "isnan", "isinf", "isfinite", "signbit", "logical_not", "invert",
-               "floor", "ceil", "trunc", "rint"]
-MATH_UNARY = ["exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan",
-              "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh",
-              "arctanh", "cbrt", "degrees", "radians", "deg2rad", "rad2deg"]
-EXACT_BINARY = ["add", "subtract", "multiply", "divide", "floor_divide", "remainder", "fmod",
-                "maximum", "minimum", "fmax", "fmin", "greater", "greater_equal", "less",
-                "less_equal", "equal", "not_equal", "logical_and", "logical_or", "logical_xor",
-                "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift", "copysign"]
+EXACT_UNARY = [
+    "negative",
+    "positive",
+    "absolute",
+    "fabs",
+    "sign",
+    "square",
+    "sqrt",
+    "reciprocal",
+    "isnan",
+    "isinf",
+    "isfinite",
+    "signbit",
+    "logical_not",
+    "invert",
+    "floor",
+    "ceil",
+    "trunc",
+    "rint",
+]
+MATH_UNARY = [
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sin",
+    "cos",
+    "tan",
+    "arcsin",
+    "arccos",
+    "arctan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "arcsinh",
+    "arccosh",
+    "arctanh",
+    "cbrt",
+    "degrees",
+    "radians",
+    "deg2rad",
+    "rad2deg",
+]
+EXACT_BINARY = [
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "floor_divide",
+    "remainder",
+    "fmod",
+    "maximum",
+    "minimum",
+    "fmax",
+    "fmin",
+    "greater",
+    "greater_equal",
+    "less",
+    "less_equal",
+    "equal",
+    "not_equal",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "left_shift",
+    "right_shift",
+    "copysign",
+]
 MATH_BINARY = ["power", "arctan2", "hypot", "logaddexp", "logaddexp2"]
 
 
@@ -74,14 +137,32 @@ def test_binary_same_dtype(name, dtype):
     ulp = 0 if name in EXACT_BINARY else LOOSE
     rng = rng_of(name, dtype)
     d.check(fn, *spread(dtype, dtype), ulp=ulp, compiled=compiled)
-    for (s, t), layout in ((((67,), (67,)), "c"), (((4, 1, 5), (3, 1)), "negative"),
-                           (((), (6,)), "c"), (((0,), (1,)), "c")):
-        d.check(fn, d.array(rng, dtype, s, layout), d.array(rng, dtype, t, layout), ulp=ulp,
-                compiled=compiled)
+    for (s, t), layout in (
+        (((67,), (67,)), "c"),
+        (((4, 1, 5), (3, 1)), "negative"),
+        (((), (6,)), "c"),
+        (((0,), (1,)), "c"),
+    ):
+        d.check(
+            fn, d.array(rng, dtype, s, layout), d.array(rng, dtype, t, layout), ulp=ulp, compiled=compiled
+        )
 
 
-@pytest.mark.parametrize("name", ["add", "divide", "floor_divide", "less", "equal", "maximum",
-                                  "bitwise_or", "left_shift", "power", "copysign"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "add",
+        "divide",
+        "floor_divide",
+        "less",
+        "equal",
+        "maximum",
+        "bitwise_or",
+        "left_shift",
+        "power",
+        "copysign",
+    ],
+)
 @pytest.mark.parametrize("dtype", d.ALL)
 def test_binary_mixed_dtypes(name, dtype):
     fn = binary(name)
@@ -91,13 +172,31 @@ def test_binary_mixed_dtypes(name, dtype):
             d.check(fn, *spread(dtype, other), ulp=ulp)
 
 
-WEAK = [0, 1, -1, 2, 3, 300, -300, 2**31, 2**40, 2**63, -(2**63), 2**64, 0.5, -0.0, 1e300,
-        float("inf"), float("nan"), True, False]
+WEAK = [
+    0,
+    1,
+    -1,
+    2,
+    3,
+    300,
+    -300,
+    2**31,
+    2**40,
+    2**63,
+    -(2**63),
+    2**64,
+    0.5,
+    -0.0,
+    1e300,
+    float("inf"),
+    float("nan"),
+    True,
+    False,
+]
 
 
 @pytest.mark.parametrize("dtype", d.ALL)
-@pytest.mark.parametrize("op", ["add", "sub", "mul", "truediv", "floordiv", "mod", "lt", "eq",
-                                "and_", "pow"])
+@pytest.mark.parametrize("op", ["add", "sub", "mul", "truediv", "floordiv", "mod", "lt", "eq", "and_", "pow"])
 def test_weak_scalars(op, dtype):
     function = getattr(operator, op)
 
@@ -141,7 +240,11 @@ def test_cast(source, target):
     if np.dtype(source).kind == "f" and dtype.kind in "iu":
         limits = np.iinfo(dtype)
         with np.errstate(all="ignore"):  # outside this range NumPy's result is undefined
-            keep = np.isfinite(x) & (x.astype(float) > float(limits.min)) & (x.astype(float) < float(limits.max) / 2)
+            keep = (
+                np.isfinite(x)
+                & (x.astype(float) > float(limits.min))
+                & (x.astype(float) < float(limits.max) / 2)
+            )
         x = x[keep]
     d.check(fn, x)
     d.check(fn, d.array(np.random.default_rng(1), "int8", (33,)).astype(source))
@@ -149,13 +252,18 @@ def test_cast(source, target):
 
 def test_where_and_clip():
     def fn(c, x, y):
-        return (np.where(c, x, y), np.where(x > y, x, 0.0), np.clip(x, 0, 1), np.clip(x, y, None),
-                np.clip(x, None, 2.0), x.clip(-1, 1))
+        return (
+            np.where(c, x, y),
+            np.where(x > y, x, 0.0),
+            np.clip(x, 0, 1),
+            np.clip(x, y, None),
+            np.clip(x, None, 2.0),
+            x.clip(-1, 1),
+        )
 
     rng = np.random.default_rng(3)
     for dtype in ("float16", "float32", "float64"):
-        d.check(fn, d.array(rng, "bool", (5, 7)), d.array(rng, dtype, (5, 7)),
-                d.array(rng, dtype, (7,)))
+        d.check(fn, d.array(rng, "bool", (5, 7)), d.array(rng, dtype, (5, 7)), d.array(rng, dtype, (7,)))
 
 
 def test_round():

@@ -2,13 +2,12 @@
 
 import math
 
+import cuvil
 import differential as d
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-import cuvil
 
 EXACT = ["min", "max", "argmin", "argmax", "any", "all"]
 SUMS = ["sum", "prod", "mean", "var", "std"]
@@ -78,8 +77,15 @@ def test_special_values(name, dtype):
 
 def test_methods_and_options():
     def fn(x):
-        return (x.sum(axis=1, dtype=np.float32), x.mean(dtype=np.float64), np.var(x, ddof=1),
-                np.std(x, axis=0, ddof=1), x.prod(axis=-1), np.amax(x, axis=0), np.ptp(x))
+        return (
+            x.sum(axis=1, dtype=np.float32),
+            x.mean(dtype=np.float64),
+            np.var(x, ddof=1),
+            np.std(x, axis=0, ddof=1),
+            x.prod(axis=-1),
+            np.amax(x, axis=0),
+            np.ptp(x),
+        )
 
     d.check(fn, well_scaled(np.random.default_rng(7), "float64", (6, 11)), tol=(1e-6, 1e-7))
 
