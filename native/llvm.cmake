@@ -1,0 +1,38 @@
+# cuvil_llvm: LLVM 19, linked statically. llvm-config and not LLVM's CMake package, which asks for
+# libraries (zstd, libxml2, libffi, curl) of parts that are never linked.
+#
+# No asm parser, no disassembler. A component drags in what it depends on; --gc-sections drops the rest.
+set(CUVIL_LLVM_COMPONENTS
+  core support target targetparser mc analysis codegen selectiondag asmprinter
+  x86codegen x86desc x86info nvptxcodegen nvptxdesc nvptxinfo
+  orcjit jitlink executionengine passes scalaropts instcombine)
+
+function(cuvil_llvm_config variable)
+  execute_process(COMMAND ${CUVIL_LLVM_CONFIG} --link-static ${ARGN} OUTPUT_VARIABLE out
+                  OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  separate_arguments(out UNIX_COMMAND "${out}")
+  set(${variable} ${out} PARENT_SCOPE)
+endfunction()
+
+cuvil_llvm_config(CUVIL_LLVM_INCLUDE --includedir)
+cuvil_llvm_config(CUVIL_LLVM_BIN --bindir)
+cuvil_llvm_config(CUVIL_LLVM_LIBS --libfiles ${CUVIL_LLVM_COMPONENTS})
+
+add_library(cuvil_llvm INTERFACE)
+target_include_directories(cuvil_llvm SYSTEM INTERFACE ${CUVIL_LLVM_INCLUDE})
+# NDEBUG also in a debug build of ours: LLVM's headers must see what its libraries were built with.
+target_compile_definitions(cuvil_llvm INTERFACE NDEBUG _GNU_SOURCE __STDC_CONSTANT_MACROS
+                                                __STDC_FORMAT_MACROS __STDC_LIMIT_MACROS)
+add_library(cuvil_llvm_compression STATIC llvm_compression.cpp)
+target_link_libraries(cuvil_llvm_compression PRIVATE cuvil_flags)
+target_link_libraries(cuvil_llvm INTERFACE ${CUVIL_LLVM_LIBS} cuvil_llvm_compression ${CMAKE_DL_LIBS} m rt pthread)
+
+# lld folds identical code and links in a second; without it GNU ld gives a larger library.
+find_program(CUVIL_LLD ld.lld HINTS ${CUVIL_LLVM_BIN})
+if(CUVIL_LLD)
+  get_filename_component(bin ${CUVIL_LLD} DIRECTORY)
+  set(CUVIL_LLD_OPTIONS -fuse-ld=lld -B${bin})
+else()
+  message(STATUS "lld not found: linking with the default linker")
+  set(CUVIL_LLD_OPTIONS "")
+endif()
