@@ -11,6 +11,11 @@ endforeach()
 cuvil_has_sources(codegen has)
 if(has)
   target_link_libraries(cuvil_codegen PUBLIC cuvil_llvm)
+  # A precompiled header saves 2.6 s a file, but differs from checkout to checkout and so defeats a
+  # shared ccache, which saves more.
+  if(CUVIL_PCH)
+    target_precompile_headers(cuvil_codegen PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/codegen/pch.h)
+  endif()
 endif()
 
 cuvil_has_sources(compiler CUVIL_HAS_COMPILER)

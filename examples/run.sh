@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds Cuvil, and runs the two examples.
+set -euo pipefail
+# shellcheck source=examples/setup.sh
+source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+
+setup_system
+setup_venv examples
+setup_package
+
+for example in quickstart digits; do
+  printf '\n== examples/%s.py\n' "$example"
+  "$venv/bin/python" "examples/$example.py"
+done
