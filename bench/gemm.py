@@ -36,6 +36,15 @@ def product(a, b):
     return a @ b
 
 
+def measure(m: int, k: int, n: int) -> dict[str, float]:
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(s).astype(np.float32) for s in ((m, k), (k, n)))
+    compiled = cuvil.jit(product)
+    return interleaved_us(
+        {"numpy": lambda: product(a, b), "cuvil": lambda: compiled(a, b)}, repeats=9, seconds=0.02
+    )
+
+
 def main() -> int:
     cuvil.runtime.set_num_threads(1)
     try:
@@ -44,14 +53,9 @@ def main() -> int:
         print("OpenBLAS:", {i.get("architecture") for i in threadpool_info()})
     except ImportError:
         print("OpenBLAS: kernels unknown (threadpoolctl is not installed)")
-    rng = np.random.default_rng(0)
     rows = {}
     for m, k, n in SHAPES:
-        a, b = (rng.standard_normal(s).astype(np.float32) for s in ((m, k), (k, n)))
-        compiled = cuvil.jit(product)
-        times = interleaved_us(
-            {"numpy": lambda: product(a, b), "cuvil": lambda: compiled(a, b)}, repeats=9, seconds=0.02
-        )
+        times = measure(m, k, n)
         rows[f"{m}x{k}x{n} ({2 * m * k * n / times['cuvil'] / 1e3:.0f} GFLOP/s)"] = times
     print_table("matrix product, float32, one thread", rows)
     return 0

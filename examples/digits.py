@@ -86,7 +86,8 @@ def main() -> None:
     sample, batch = x[:1], x[:BATCH]
     rows = []
     for size, arg in (("1 image", sample), (f"{BATCH} images", batch)):
-        sklearn_us = time_us(lambda a=arg.astype(np.float64): model.predict_proba(a))
+        wide = arg.astype(np.float64)
+        sklearn_us = time_us(lambda a=wide: model.predict_proba(a))
         numpy_us = time_us(lambda a=arg: plain(a))
         cuvil_us = time_us(lambda a=arg: compiled(a))
         rows.append((size, sklearn_us, numpy_us, cuvil_us))
