@@ -4,7 +4,7 @@ set -euo pipefail
 # shellcheck source=examples/setup.sh
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 
-setup_system
+setup_system build
 setup_venv examples
 setup_package
 

@@ -1,11 +1,12 @@
 # Set-up shared by examples/run.sh, tests/run.sh and tests/check_wheel.sh; sourced, not run.
 #
 #   source examples/setup.sh
-#   setup_system [tests]     Debian packages that are missing
+#   setup_system build|tests Debian packages that are missing
 #   setup_venv <extra>...    .venv with the build requirements and the named extras of pyproject.toml
 #   setup_package            dist/<wheel> from the sources, installed into .venv; skipped if unchanged
 #
-# CUVIL_PYTHON chooses the interpreter (default python3), CUVIL_WERROR=ON makes warnings errors.
+# CUVIL_PYTHON chooses the interpreter (default python3), CUVIL_WERROR=ON makes warnings errors (the
+# default where CI=true).
 # shellcheck shell=bash
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -14,6 +15,9 @@ python=${CUVIL_PYTHON:-python3}
 venv=$root/.venv
 logs=$root/build/logs
 dist=$root/dist
+if [[ ${CI:-} == true ]]; then
+  export CUVIL_WERROR=${CUVIL_WERROR:-ON}
+fi
 
 # Nothing of the caller's environment may put another cuvil before the one that is installed.
 unset PYTHONPATH PYTHONHOME
@@ -59,7 +63,7 @@ as_root() {
   fi
 }
 
-# missing_packages [tests]: one a line. Each is known by what it brings, so that what a user has
+# missing_packages build|tests: one a line. Each is known by what it brings, so that what a user has
 # from elsewhere counts too.
 missing_packages() {
   command -v g++ >/dev/null || echo g++
