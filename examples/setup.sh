@@ -28,7 +28,8 @@ die() {
 }
 
 # step <title> <command>...: runs it with its output in build/logs and prints one line with the time
-# it took; when it fails, the end of its output.
+# it took; when it fails, the end of its output. Never called in a condition (`step ... || ...`): the
+# shell would then ignore `set -e` inside the step, and a failure in its middle.
 step() {
   local title=$1 log start end status=0
   shift
@@ -36,7 +37,6 @@ step() {
   log=$logs/${title//[^A-Za-z0-9.]/-}.log
   printf '%-58s' "$title"
   start=${EPOCHREALTIME/[^0-9]/}
-  # Not `if`: inside a condition the shell ignores `set -e` in the step.
   set +e
   (set -e; "$@") >"$log" 2>&1
   status=$?

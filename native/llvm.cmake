@@ -23,9 +23,9 @@ target_include_directories(cuvil_llvm SYSTEM INTERFACE ${CUVIL_LLVM_INCLUDE})
 # NDEBUG also in a debug build of ours: LLVM's headers must see what its libraries were built with.
 target_compile_definitions(cuvil_llvm INTERFACE NDEBUG _GNU_SOURCE __STDC_CONSTANT_MACROS
                                                 __STDC_FORMAT_MACROS __STDC_LIMIT_MACROS)
-add_library(cuvil_llvm_compression STATIC llvm_compression.cpp)
-target_link_libraries(cuvil_llvm_compression PRIVATE cuvil_flags)
-target_link_libraries(cuvil_llvm INTERFACE ${CUVIL_LLVM_LIBS} cuvil_llvm_compression ${CMAKE_DL_LIBS} m rt pthread)
+add_library(cuvil_llvm_system STATIC llvm_system.cpp)
+target_link_libraries(cuvil_llvm_system PRIVATE cuvil_flags)
+target_link_libraries(cuvil_llvm INTERFACE ${CUVIL_LLVM_LIBS} cuvil_llvm_system ${CMAKE_DL_LIBS} m rt pthread)
 
 # lld folds identical code and links in a second; without it GNU ld gives a larger library.
 find_program(CUVIL_LLD ld.lld HINTS ${CUVIL_LLVM_BIN})

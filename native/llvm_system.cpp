@@ -1,6 +1,11 @@
-// What LLVM's libraries reference of zlib and zstd. They only compress debug sections and profiles,
-// which Cuvil never asks for, and either library as a dependency costs 0.1 ms of every dlopen: so
-// compression fails, as it may, and the checksum is computed here. Linked after LLVM (llvm.cmake).
+// What LLVM's libraries reference of the system and Cuvil does not take from there. Linked after LLVM
+// (llvm.cmake), hidden like all the rest.
+//
+// zlib, zstd: they only compress debug sections and profiles, which Cuvil never asks for, and as
+// libraries to load they cost 0.1 ms each of every dlopen. So compression fails, as it may.
+// arc4random: needs glibc 2.36, and the floor is 2.35. It seeds names of temporary files.
+#include <sys/random.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -29,5 +34,13 @@ size_t ZSTD_compressBound(size_t size) { return size; }
 size_t ZSTD_decompress(void*, size_t, const void*, size_t) { return static_cast<size_t>(-1); }
 unsigned ZSTD_isError(size_t code) { return code == static_cast<size_t>(-1); }
 const char* ZSTD_getErrorName(size_t) { return "compression is not built in"; }
+
+
+uint32_t arc4random() {
+  uint32_t value = 0;
+  while (getrandom(&value, sizeof value, 0) != sizeof value) {
+  }
+  return value;
+}
 
 }  // extern "C"
