@@ -224,9 +224,6 @@ Result<> check_block(const schedule::Program& p, const schedule::Block& b, const
     if (auto* loop = std::get_if<schedule::For>(&s.v)) CUVIL_CHECK(check_block(p, *loop->body, t));
     auto* k = std::get_if<schedule::Kernel>(&s.v);
     if (k == nullptr) continue;
-    if (k->kind == schedule::Kernel::Kind::kReduce)
-      return make_error(ErrorClass::kUnsupported, "reductions are not compiled for the CPU yet", "",
-                        k->loc);
     CUVIL_CHECK(check_tape(k->tape, t, k->loc));
     CUVIL_CHECK(check_tape(k->epilogue, t, k->loc));
   }

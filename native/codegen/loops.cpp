@@ -55,6 +55,7 @@ Widths choose_widths(Unit& u, const ops::Tape& tape, unsigned element_bytes, uns
       while (static_cast<int64_t>(w.single) > *extent && w.single > 1) w.single /= 2;
     while (several > 1 && static_cast<int64_t>(w.single * several) > *extent) several /= 2;
   }
+  while (several > 1 && w.single * several > 64) several /= 2;  // lanes of a mask
   w.body = w.single * several;
   if (w.single == 1) w.masked = false;
   w.only_masked = w.masked && weight > kHeavy && !(extent && *extent % w.single == 0);
