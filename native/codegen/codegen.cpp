@@ -1,15 +1,13 @@
 // generate_cpu: program -> LLVM IR -> object -> blob, with the texts and timings asked for.
 #include "codegen/codegen.h"
 
-#include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
-#include <llvm/Support/SmallVectorMemoryBuffer.h>
 #include <llvm/Support/raw_ostream.h>
-#include <llvm/Transforms/Scalar.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
 #include <chrono>
 
+#include "codegen/backend.h"
 #include "codegen/entry.h"
 #include "codegen/link.h"
 #include "codegen/target.h"
@@ -31,19 +29,6 @@ class Stopwatch {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-Result<llvm::SmallVector<char, 0>> compile(llvm::Module& m, const Target& t,
-                                           llvm::CodeGenFileType kind) {
-  llvm::SmallVector<char, 0> bytes;
-  bytes.reserve(16 << 10);
-  llvm::raw_svector_ostream out(bytes);
-  llvm::legacy::PassManager passes;
-  passes.add(llvm::createEarlyCSEPass());
-  if (t.machine->addPassesToEmitFile(passes, out, nullptr, kind, /*DisableVerify=*/true))
-    return make_error(ErrorClass::kInternal, "LLVM cannot emit code for '" + t.cpu + "'");
-  passes.run(m);
-  return bytes;
-}
-
 }  // namespace
 
 Result<Code> generate_cpu(const schedule::Program& program, const CpuOptions& options) {
@@ -51,10 +36,10 @@ Result<Code> generate_cpu(const schedule::Program& program, const CpuOptions& op
   Stopwatch watch(code.stages);
   CUVIL_TRY(const Target* target, target_for(options.cpu));
   CUVIL_CHECK(check_supported(program, *target));
+  CUVIL_TRY(Backend* backend, Backend::of(*target));
   watch.lap("target");
 
-  llvm::LLVMContext context;
-  llvm::Module module("cuvil", context);
+  llvm::Module module("cuvil", backend->context());
   module.setTargetTriple(target->machine->getTargetTriple().str());
   module.setDataLayout(target->machine->createDataLayout());
   Unit unit(program, *target, module);
@@ -74,15 +59,12 @@ Result<Code> generate_cpu(const schedule::Program& program, const CpuOptions& op
   if (options.want_asm) {
     // Code generation consumes the module.
     auto copy = llvm::CloneModule(module);
-    CUVIL_TRY(auto text, compile(*copy, *target, llvm::CodeGenFileType::AssemblyFile));
-    code.asm_text.assign(text.begin(), text.end());
+    CUVIL_TRY(code.asm_text, backend->emit_assembly(*copy));
   }
-  CUVIL_TRY(auto object, compile(module, *target, llvm::CodeGenFileType::ObjectFile));
+  llvm::StringRef object = backend->emit_object(module);
   watch.lap("codegen");
 
-  CUVIL_TRY(Blob blob, link_blob(llvm::MemoryBufferRef(
-                                     llvm::StringRef(object.data(), object.size()), "cuvil"),
-                                 kEntryName));
+  CUVIL_TRY(Blob blob, link_blob(llvm::MemoryBufferRef(object, "cuvil"), kEntryName));
   code.blob = std::move(blob.bytes);
   code.entry_offset = blob.entry_offset;
   code.min_services_size = unit.services_size;

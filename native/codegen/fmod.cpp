@@ -111,7 +111,11 @@ Value* Expr::fmod(DType t, Value* a, Value* b, unsigned width) {
   };
   if (fast == nullptr) return all_slow();
   fast = B.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, fast, a);
-  Value* all = width == 1 ? fits : B.CreateAndReduce(fits);
+  Value* all = fits;
+  if (width > 1) {
+    auto* bits = llvm::IntegerType::get(u_.context, width);
+    all = B.CreateICmpEQ(B.CreateBitCast(fits, bits), llvm::Constant::getAllOnesValue(bits));
+  }
   llvm::BasicBlock* before = B.GetInsertBlock();
   llvm::BasicBlock* long_way = f_.block("fmod");
   llvm::BasicBlock* after = f_.block("endmod");

@@ -88,7 +88,16 @@ void Fold::step(Slots& acc, Value* x, Value* position, unsigned) {
     case ReduceKind::kAny: acc[0] = B.CreateOr(acc[0], x); return;
     case ReduceKind::kAll: acc[0] = B.CreateAnd(acc[0], x); return;
     case ReduceKind::kMin:
-    case ReduceKind::kMax: acc[0] = B.CreateSelect(better(x, acc[0]), x, acc[0]); return;
+    case ReduceKind::kMax:
+      if (is_float(type_)) {
+        // One max instruction (it keeps a NaN that is in acc), then what x has of NaN.
+        Value* wins = kind_ == ReduceKind::kMax ? B.CreateFCmpOGT(x, acc[0]) : B.CreateFCmpOLT(x, acc[0]);
+        Value* best = B.CreateSelect(wins, x, acc[0]);
+        acc[0] = B.CreateSelect(B.CreateFCmpUNO(x, x), x, best);
+        return;
+      }
+      acc[0] = B.CreateSelect(better(x, acc[0]), x, acc[0]);
+      return;
     case ReduceKind::kArgMin:
     case ReduceKind::kArgMax: {
       Value* wins = better(x, acc[0]);

@@ -54,6 +54,8 @@ class TileEmitter {
   llvm::Value* zero(unsigned width);
   void finish_rows(llvm::ArrayRef<llvm::Value*> acc, llvm::Value* m0, llvm::Value* n0,
                    unsigned columns);
+  void store_all(TapeNest& e, llvm::ArrayRef<ops::Ref> values, llvm::Value* m, llvm::Value* n,
+                 unsigned width);
   void finish_buffer(llvm::ArrayRef<llvm::Value*> acc, llvm::Value* m0, llvm::Value* n0,
                      unsigned columns, llvm::Value* m_new, llvm::Value* n_new);
 

@@ -123,18 +123,28 @@ void TileEmitter::finish_rows(llvm::ArrayRef<Value*> acc, Value* m0, Value* n0, 
   const schedule::Kernel& k = *p_.kernel;
   llvm::SmallVector<ops::Ref, 4> values;
   for (const auto& s : k.stores) values.push_back(s.value);
+  // Register by register: comparisons of wider vectors would go through memory.
+  const unsigned width = std::min(columns, p_.lanes);
   for (size_t i = 0; i < acc.size(); ++i) {
-    TapeNest e = nest(k.epilogue, values, p_.k(), static_cast<int>(p_.n()));
-    e.set_accumulator(0, acc[i]);
     Value* m = f_.add(m0, f_.number(static_cast<int64_t>(i)));
-    open(e, m, n0, columns);
-    for (size_t s = 0; s < stores_.size(); ++s) {
-      TapeNest::Cursor c = e.cursor(stores_[s]);
-      for (size_t x = 0; x < batch_.size(); ++x) e.advance(c, stores_[s], static_cast<int>(x), batch_[x]);
-      e.advance(c, stores_[s], static_cast<int>(p_.m()), m);
-      e.advance(c, stores_[s], static_cast<int>(p_.n()), n0);
-      e.store(e.value(values[s], columns), stores_[s], c.at[p_.k()], columns, nullptr);
+    for (unsigned j = 0; j < columns; j += width) {
+      TapeNest e = nest(k.epilogue, values, p_.k(), static_cast<int>(p_.n()));
+      e.set_accumulator(0, width == columns ? acc[i] : expr_.lanes(acc[i], j, width));
+      Value* n = f_.add(n0, f_.number(j));
+      open(e, m, n, width);
+      store_all(e, values, m, n, width);
     }
+  }
+}
+
+void TileEmitter::store_all(TapeNest& e, llvm::ArrayRef<ops::Ref> values, Value* m, Value* n,
+                            unsigned width) {
+  for (size_t s = 0; s < stores_.size(); ++s) {
+    TapeNest::Cursor c = e.cursor(stores_[s]);
+    for (size_t x = 0; x < batch_.size(); ++x) e.advance(c, stores_[s], static_cast<int>(x), batch_[x]);
+    e.advance(c, stores_[s], static_cast<int>(p_.m()), m);
+    e.advance(c, stores_[s], static_cast<int>(p_.n()), n);
+    e.store(e.value(values[s], width), stores_[s], c.at[p_.k()], width, nullptr);
   }
 }
 
@@ -257,13 +267,7 @@ void TileEmitter::dot_tile(Value* m0, Value* n0, int64_t rows, int64_t columns) 
     Value* m = f_.add(m0, f_.number(o / columns));
     Value* n = f_.add(n0, f_.number(o % columns));
     open(e, m, n, 1);
-    for (size_t s = 0; s < stores_.size(); ++s) {
-      TapeNest::Cursor c = e.cursor(stores_[s]);
-      for (size_t x = 0; x < batch_.size(); ++x) e.advance(c, stores_[s], static_cast<int>(x), batch_[x]);
-      e.advance(c, stores_[s], static_cast<int>(p_.m()), m);
-      e.advance(c, stores_[s], static_cast<int>(p_.n()), n);
-      e.store(e.value(values[s], 1), stores_[s], c.at[p_.k()], 1, nullptr);
-    }
+    store_all(e, values, m, n, 1);
   }
 }
 

@@ -7,7 +7,7 @@ namespace cuvil::codegen {
 
 // Widths of vectors that a loop over one axis works with.
 struct Widths {
-  unsigned body = 1;      // elements an iteration of the main loop
+  unsigned body = 1;      // elements an iteration of the main loop: several registers
   unsigned single = 1;    // elements of one register
   bool masked = false;    // what is left over is one iteration with a mask, not a loop of scalars
   bool only_masked = false;  // there is no main loop: every iteration has a mask (large bodies)
@@ -19,7 +19,7 @@ Widths choose_widths(Unit& u, const ops::Tape& tape, unsigned element_bytes, uns
                      std::optional<int64_t> extent);
 // The widest register type among live instructions and accesses, in bytes.
 unsigned widest_element(const ops::Tape& tape, llvm::ArrayRef<Memory> accesses);
-// for (i = begin; i < end; ...) body(i, width, mask).
+// for (i = begin; i < end; ...) body(i, width, mask), where width is w.single or 1.
 void vector_loop(FunctionBuilder& f, const Widths& w, llvm::Value* begin, llvm::Value* end,
                  llvm::function_ref<void(llvm::Value*, unsigned, llvm::Value*)> body);
 // The mask whose first `count` lanes are on.

@@ -98,7 +98,9 @@ void vector_loop(FunctionBuilder& f, const Widths& w, Value* begin, Value* end,
   auto whole = [&](unsigned width) {
     Value* count = B.CreateAnd(B.CreateSub(end, from), f.number(-static_cast<int64_t>(width)));
     Value* to = f.add(from, count);
-    f.loop(from, to, width, [&](Value* i) { body(i, width, nullptr); });
+    f.loop(from, to, width, [&](Value* i) {
+      for (unsigned k = 0; k < width; k += w.single) body(f.add(i, f.number(k)), w.single, nullptr);
+    });
     from = to;
   };
   if (w.body > w.single) whole(w.body);
@@ -152,7 +154,6 @@ void emit_region(FunctionBuilder& f, const ops::Tape& tape, const Region& r, boo
       return;
     }
     nest.prepare(w.single);
-    nest.prepare(w.body);
     vector_loop(f, w, r.ranges[axis].first, r.ranges[axis].second,
                 [&](Value* i, unsigned width, Value* mask) {
                   enter(i, width, mask);

@@ -116,7 +116,6 @@ class ReduceEmitter {
       Widths w = widths(axis, as_const(to) && as_const(from) ? std::optional(*as_const(to) - *as_const(from))
                                                              : std::nullopt);
       nest.prepare(w.single);
-      nest.prepare(w.body);
       vector_loop(f_, w, from, to, [&](Value* i, unsigned width, Value* mask) {
         nest.enter(static_cast<int>(axis), i, width, mask);
         std::vector<Slots> total = totals(width);
