@@ -48,15 +48,20 @@ class TileEmitter {
  private:
   TapeNest nest(const ops::Tape& tape, llvm::ArrayRef<ops::Ref> wanted, size_t axes,
                 int vector_axis);
+  // Of a factor, with the axes in the order batch..., m, k, n: a row of B is one base with small offsets.
+  TapeNest row_nest(ops::Ref factor, llvm::Value* m);
+  llvm::SmallVector<llvm::Value*, 8> row_values(TapeNest& n, ops::Ref factor, llvm::Value* k,
+                                                llvm::Value* n0, unsigned parts, unsigned width);
   void open(TapeNest& n, llvm::Value* m, llvm::Value* n0, unsigned width);
   llvm::Value* multiply_add(llvm::Value* a, llvm::Value* b, llvm::Value* acc);
   llvm::Value* add(llvm::Value* a, llvm::Value* b);
   llvm::Value* zero(unsigned width);
-  void finish_rows(llvm::ArrayRef<llvm::Value*> acc, llvm::Value* m0, llvm::Value* n0,
+  // acc: row by row, register by register.
+  void finish_rows(llvm::ArrayRef<llvm::Value*> acc, llvm::Value* m0, llvm::Value* n0, int64_t rows,
                    unsigned columns);
   void store_all(TapeNest& e, llvm::ArrayRef<ops::Ref> values, llvm::Value* m, llvm::Value* n,
                  unsigned width);
-  void finish_buffer(llvm::ArrayRef<llvm::Value*> acc, llvm::Value* m0, llvm::Value* n0,
+  void finish_buffer(llvm::ArrayRef<llvm::Value*> acc, llvm::Value* m0, llvm::Value* n0, int64_t rows,
                      unsigned columns, llvm::Value* m_new, llvm::Value* n_new);
 
   FunctionBuilder& f_;

@@ -1,5 +1,5 @@
-// One tile of a matmul. The columns of a tile are one wide vector (LLVM splits it into registers), so a
-// tile of 6 x 64 f32 is six accumulators; each step along k takes one row of B and six broadcasts of A.
+// One tile of a matmul: rows x columns accumulators in registers (6 x 64 f32 on AVX-512 are 24). Each step
+// along k takes one row of B and a broadcast of A for each row.
 #include "codegen/gemm.h"
 
 namespace cuvil::codegen {
@@ -50,87 +50,126 @@ Value* TileEmitter::multiply_add(Value* a, Value* b, Value* acc) {
   return f_.b.CreateAdd(acc, f_.b.CreateMul(a, b));
 }
 
+TapeNest TileEmitter::row_nest(ops::Ref factor, Value* m) {
+  llvm::SmallVector<Memory, 8> loads = loads_;
+  for (Memory& x : loads) std::swap(x.strides[p_.n()], x.strides[p_.k()]);
+  std::vector<int32_t> index = p_.plan.index_axis;
+  for (int32_t& i : index) {
+    if (i == static_cast<int32_t>(p_.n())) i = static_cast<int32_t>(p_.k());
+    else if (i == static_cast<int32_t>(p_.k())) i = static_cast<int32_t>(p_.n());
+  }
+  TapeNest n(f_, p_.kernel->tape, loads, p_.k() + 1, static_cast<int>(p_.k()), index, {factor}, false);
+  n.begin();
+  for (size_t i = 0; i < batch_.size(); ++i) n.enter(static_cast<int>(i), batch_[i]);
+  n.enter(static_cast<int>(p_.m()), m);
+  return n;
+}
+
+llvm::SmallVector<Value*, 8> TileEmitter::row_values(TapeNest& n, ops::Ref factor, Value* k, Value* n0,
+                                                     unsigned parts, unsigned width) {
+  llvm::SmallVector<Value*, 8> out;
+  n.enter(static_cast<int>(p_.n()), k);
+  for (unsigned j = 0; j < parts; ++j) {
+    n.enter(static_cast<int>(p_.k()), f_.add(n0, f_.number(int64_t{j} * width)), width);
+    out.push_back(n.value(factor, width));
+  }
+  return out;
+}
+
 void TileEmitter::pack(Value* packed, Value* n0, unsigned columns) {
-  TapeNest b = nest(p_.kernel->tape, {p_.rhs}, p_.k() + 1, static_cast<int>(p_.n()));
-  open(b, f_.number(0), n0, columns);
-  b.prepare(columns);
-  llvm::Type* row = expr_.memory_type(in_memory(p_.type), columns);
+  const unsigned width = std::min(columns, p_.lanes), parts = columns / width;
+  TapeNest b = row_nest(p_.rhs, f_.number(0));
+  b.prepare(width);
+  llvm::Type* part = expr_.memory_type(in_memory(p_.type), width);
   f_.loop(f_.number(0), extent(p_.k()), 1, [&](Value* k) {
-    b.enter(static_cast<int>(p_.k()), k);
-    expr_.store(b.value(p_.rhs, columns), f_.b.CreateGEP(row, packed, k), in_memory(p_.type),
-                columns);
+    auto row = row_values(b, p_.rhs, k, n0, parts, width);
+    for (unsigned j = 0; j < parts; ++j)
+      expr_.store(row[j], f_.b.CreateGEP(part, packed, f_.add(f_.mul(k, f_.number(parts)), f_.number(j))),
+                  in_memory(p_.type), width);
   });
 }
 
 void TileEmitter::tile(Value* m0, Value* n0, int64_t rows, unsigned columns, Value* packed,
                        Value* m_new, Value* n_new) {
   const int k_axis = static_cast<int>(p_.k());
-  const size_t axes = p_.k() + 1;
-  const ops::Tape& tape = p_.kernel->tape;
+  const unsigned width = std::min(columns, p_.lanes), parts = columns / width;
   std::vector<TapeNest> a;
   for (int64_t i = 0; i < rows; ++i) {
-    a.push_back(nest(tape, {p_.lhs}, axes, p_.mixed ? static_cast<int>(p_.n()) : -1));
-    open(a.back(), f_.add(m0, f_.number(i)), p_.mixed ? n0 : f_.number(0),
-         p_.mixed ? columns : 1);
+    Value* m = f_.add(m0, f_.number(i));
+    if (p_.mixed) {
+      a.push_back(row_nest(p_.lhs, m));
+    } else {
+      a.push_back(nest(p_.kernel->tape, {p_.lhs}, p_.k() + 1, -1));
+      open(a.back(), m, f_.number(0), 1);
+    }
   }
-  TapeNest b = nest(tape, {p_.rhs}, axes, static_cast<int>(p_.n()));
-  if (packed == nullptr) open(b, p_.mixed ? m0 : f_.number(0), n0, columns);
-  for (TapeNest& n : a) n.prepare(columns);
-  b.prepare(columns);
-  llvm::Type* packed_row = expr_.memory_type(in_memory(p_.type), columns);
+  TapeNest b = row_nest(p_.rhs, p_.mixed ? m0 : f_.number(0));
+  for (TapeNest& n : a) n.prepare(width);
+  b.prepare(width);
+  llvm::Type* packed_part = expr_.memory_type(in_memory(p_.type), width);
 
-  const int64_t registers = std::max<int64_t>(1, columns / p_.lanes);
   int64_t chains = 1;
-  while (chains * rows * registers < kChains) chains *= 2;
-  const int64_t steps = rows * registers >= kChains ? 1 : std::max<int64_t>(chains, 4);
+  while (chains * rows * parts < kChains) chains *= 2;
+  const int64_t steps = rows * parts >= kChains ? 1 : std::max<int64_t>(chains, 4);
+  const int64_t tile_registers = rows * parts;
 
   auto step = [&](Value* k, Value** acc) {
-    Value* y;
+    llvm::SmallVector<Value*, 8> y;
     if (packed != nullptr) {
-      y = expr_.load(f_.b.CreateGEP(packed_row, packed, k), in_memory(p_.type), columns);
+      for (unsigned j = 0; j < parts; ++j)
+        y.push_back(expr_.load(
+            f_.b.CreateGEP(packed_part, packed, f_.add(f_.mul(k, f_.number(parts)), f_.number(j))),
+            in_memory(p_.type), width));
     } else {
-      b.enter(k_axis, k);
-      y = b.value(p_.rhs, columns);
+      y = row_values(b, p_.rhs, k, n0, parts, width);
     }
     for (int64_t i = 0; i < rows; ++i) {
-      a[i].enter(k_axis, k);
-      acc[i] = multiply_add(a[i].value(p_.lhs, columns), y, acc[i]);
+      llvm::SmallVector<Value*, 8> x;
+      if (p_.mixed) {
+        x = row_values(a[i], p_.lhs, k, n0, parts, width);
+      } else {
+        a[i].enter(k_axis, k);
+        x.assign(parts, a[i].value(p_.lhs, width));
+      }
+      for (unsigned j = 0; j < parts; ++j)
+        acc[i * parts + j] = multiply_add(x[j], y[j], acc[i * parts + j]);
     }
   };
-  llvm::SmallVector<Value*, 16> acc(static_cast<size_t>(rows * chains), zero(columns));
+  llvm::SmallVector<Value*, 32> acc(static_cast<size_t>(tile_registers * chains), zero(width));
   Value* end = extent(p_.k());
   Value* whole = f_.b.CreateAnd(end, f_.number(-steps));
   f_.loop(f_.number(0), whole, steps, acc, [&](Value* k, llvm::SmallVectorImpl<Value*>& c) {
     for (int64_t s = 0; s < steps; ++s)
-      step(f_.add(k, f_.number(s)), c.data() + rows * (s % chains));
+      step(f_.add(k, f_.number(s)), c.data() + tile_registers * (s % chains));
   });
   if (steps > 1)
     f_.loop(whole, end, 1, acc,
             [&](Value* k, llvm::SmallVectorImpl<Value*>& c) { step(k, c.data()); });
   for (int64_t n = chains; n > 1; n /= 2)
-    for (int64_t i = 0; i < n / 2 * rows; ++i) acc[i] = add(acc[i], acc[i + n / 2 * rows]);
-  acc.resize(static_cast<size_t>(rows));
+    for (int64_t i = 0; i < n / 2 * tile_registers; ++i)
+      acc[i] = add(acc[i], acc[i + n / 2 * tile_registers]);
+  acc.resize(static_cast<size_t>(tile_registers));
   if (p_.type == DType::kF16)
-    for (Value*& v : acc) v = expr_.round_f16(v, columns);
+    for (Value*& v : acc) v = expr_.round_f16(v, width);
 
   if (p_.tile_buffer)
-    finish_buffer(acc, m0, n0, columns, m_new, n_new);
+    finish_buffer(acc, m0, n0, rows, columns, m_new, n_new);
   else
-    finish_rows(acc, m0, n0, columns);
+    finish_rows(acc, m0, n0, rows, columns);
 }
 
-void TileEmitter::finish_rows(llvm::ArrayRef<Value*> acc, Value* m0, Value* n0, unsigned columns) {
+void TileEmitter::finish_rows(llvm::ArrayRef<Value*> acc, Value* m0, Value* n0, int64_t rows,
+                              unsigned columns) {
   const schedule::Kernel& k = *p_.kernel;
   llvm::SmallVector<ops::Ref, 4> values;
   for (const auto& s : k.stores) values.push_back(s.value);
-  // Register by register: comparisons of wider vectors would go through memory.
-  const unsigned width = std::min(columns, p_.lanes);
-  for (size_t i = 0; i < acc.size(); ++i) {
-    Value* m = f_.add(m0, f_.number(static_cast<int64_t>(i)));
-    for (unsigned j = 0; j < columns; j += width) {
+  const unsigned width = std::min(columns, p_.lanes), parts = columns / width;
+  for (int64_t i = 0; i < rows; ++i) {
+    Value* m = f_.add(m0, f_.number(i));
+    for (unsigned j = 0; j < parts; ++j) {
       TapeNest e = nest(k.epilogue, values, p_.k(), static_cast<int>(p_.n()));
-      e.set_accumulator(0, width == columns ? acc[i] : expr_.lanes(acc[i], j, width));
-      Value* n = f_.add(n0, f_.number(j));
+      e.set_accumulator(0, acc[static_cast<size_t>(i) * parts + j]);
+      Value* n = f_.add(n0, f_.number(int64_t{j} * width));
       open(e, m, n, width);
       store_all(e, values, m, n, width);
     }
@@ -148,14 +187,15 @@ void TileEmitter::store_all(TapeNest& e, llvm::ArrayRef<ops::Ref> values, Value*
   }
 }
 
-void TileEmitter::finish_buffer(llvm::ArrayRef<Value*> acc, Value* m0, Value* n0, unsigned columns,
-                                Value* m_new, Value* n_new) {
+void TileEmitter::finish_buffer(llvm::ArrayRef<Value*> acc, Value* m0, Value* n0, int64_t rows,
+                                unsigned columns, Value* m_new, Value* n_new) {
   const DType held = in_memory(p_.type);
   const int64_t row_bytes = int64_t{columns} * size_of(held);
-  const auto rows = static_cast<int64_t>(acc.size());
   Value* at = f_.stack(f_.unit.i8, static_cast<uint64_t>(row_bytes * rows), 64);
-  for (int64_t i = 0; i < rows; ++i)
-    expr_.store(acc[i], f_.offset(at, f_.number(i * row_bytes)), held, columns);
+  const unsigned width = std::min(columns, p_.lanes);
+  for (size_t i = 0; i < acc.size(); ++i)
+    expr_.store(acc[i], f_.offset(at, f_.number(static_cast<int64_t>(i) * width * size_of(held))), held,
+                width);
 
   // The accumulator becomes one more load.
   const schedule::Kernel& k = *p_.kernel;
