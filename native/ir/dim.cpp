@@ -345,4 +345,12 @@ Dim DimTable::substitute(Dim d, const std::function<std::optional<Dim>(SymbolId)
   return sum;
 }
 
+void DimTable::renumber_symbols(std::span<const int32_t> to) {
+  std::vector<SymbolInfo> moved(symbols_.size());
+  for (size_t s = 0; s < symbols_.size(); ++s) moved[static_cast<size_t>(to[s])] = std::move(symbols_[s]);
+  symbols_ = std::move(moved);
+  for (Atom& a : atoms_)
+    if (a.kind == Atom::Kind::kSymbol) a.symbol.id = to[static_cast<size_t>(a.symbol.id)];
+}
+
 }  // namespace cuvil::ir

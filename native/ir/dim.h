@@ -74,6 +74,9 @@ class DimTable {
   // Replaces symbols; used to compile one specialisation's dims with known values.
   Dim substitute(Dim d, const std::function<std::optional<Dim>(SymbolId)>& f);
 
+  // Gives symbol s the number to[s] (a permutation). Dims keep their ids.
+  void renumber_symbols(std::span<const int32_t> to);
+
   std::string to_string(Dim d) const;             // "2*n + 1", "min(n, 4)"
   artifact::Expr to_expr(Dim d) const;            // over symbol ids
   // Parses what to_string prints; symbols are found by name. nullopt: no such text.

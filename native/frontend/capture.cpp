@@ -1,0 +1,119 @@
+// The tables of sources and guards.
+#include "frontend/capture.h"
+
+#include <cstring>
+
+namespace cuvil::frontend {
+
+using artifact::Const;
+using artifact::Guard;
+using artifact::Source;
+
+int32_t Capture::source(Kind kind, int32_t parent, uint32_t index, std::string name,
+                        std::optional<Const> key) {
+  for (size_t i = 0; i < facts_.sources.size(); ++i) {
+    const Source& s = facts_.sources[i];
+    if (s.kind == kind && s.parent == parent && s.index == index && s.name == name &&
+        (!key || s.key == *key))
+      return static_cast<int32_t>(i);
+  }
+  Source s;
+  s.kind = kind;
+  s.parent = parent;
+  s.index = index;
+  s.name = std::move(name);
+  if (key) s.key = std::move(*key);
+  facts_.sources.push_back(std::move(s));
+  return static_cast<int32_t>(facts_.sources.size() - 1);
+}
+
+std::string Capture::path(int32_t index) const {
+  if (index < 0) return {};
+  const Source& s = facts_.sources[static_cast<size_t>(index)];
+  switch (s.kind) {
+    case Kind::kArgument:
+    case Kind::kGlobal:
+    case Kind::kClosure:
+    case Kind::kDefault:
+    case Kind::kKwDefault: return s.name;
+    case Kind::kAttribute: return path(s.parent) + "." + s.name;
+    case Kind::kItem:
+      return path(s.parent) + "[" +
+             (s.key.kind == Const::Kind::kInt   ? std::to_string(s.key.integer)
+              : s.key.kind == Const::Kind::kStr ? "'" + s.key.text + "'"
+                                                : std::string("...")) +
+             "]";
+    case Kind::kType: return "type(" + path(s.parent) + ")";
+    case Kind::kWrapped:
+    case Kind::kMethodFunction: return path(s.parent);
+    case Kind::kMethodSelf: return path(s.parent) + ".__self__";
+  }
+  return {};
+}
+
+Guard* Capture::add(Guard::Kind kind, int32_t source) {
+  if (source < 0) return nullptr;
+  auto [it, fresh] = seen_.insert({{static_cast<int>(kind), source}, static_cast<uint32_t>(facts_.guards.size())});
+  if (!fresh) return nullptr;
+  Guard g;
+  g.kind = kind;
+  g.source = static_cast<uint32_t>(source);
+  facts_.guards.push_back(std::move(g));
+  return &facts_.guards.back();
+}
+
+void Capture::guard_value(int32_t source, Const value) {
+  if (fixed_.count(source)) return;
+  if (Guard* g = add(Guard::Kind::kValue, source)) g->value = std::move(value);
+}
+
+void Capture::guard_qualified(int32_t source, std::string name) {
+  if (Guard* g = add(Guard::Kind::kQualified, source)) {
+    g->value.kind = Const::Kind::kQualified;
+    g->value.text = std::move(name);
+  }
+}
+
+void Capture::guard_code(int32_t source, PyObject* code) {
+  if (Guard* g = add(Guard::Kind::kCode, source)) tools_->hash_code(code, g->hash.data());
+}
+
+void Capture::guard_length(int32_t source, int64_t length) {
+  if (Guard* g = add(Guard::Kind::kLength, source)) {
+    g->value.kind = Const::Kind::kInt;
+    g->value.integer = length;
+  }
+}
+
+void Capture::guard_identity(int32_t source, PyObject* object) {
+  if (Guard* g = add(Guard::Kind::kIdentity, source)) {
+    g->slot = static_cast<uint32_t>(identities_.size());
+    identities_.push_back(PyRef::borrow(object).release());
+    facts_.memory_only = true;
+  }
+}
+
+void Capture::guard_missing(int32_t source) { add(Guard::Kind::kMissing, source); }
+
+void Capture::guard_type(int32_t source, PyObject* object) {
+  if (source < 0) return;
+  int32_t type = this->source(Kind::kType, source);
+  guard_object(type, reinterpret_cast<PyObject*>(Py_TYPE(object)));
+}
+
+Guard& Capture::guard_array(int32_t source, uint32_t slot) {
+  Guard* g = add(Guard::Kind::kArray, source);
+  g->slot = slot;
+  return *g;
+}
+
+void Capture::guard_object(int32_t source, PyObject* object) {
+  if (source < 0 || fixed_.count(source)) return;
+  std::optional<Const> c = const_of(object);
+  if (c && c->kind != Const::Kind::kQualified) return guard_value(source, std::move(*c));
+  if (std::optional<std::string> name = qualified_name(object))
+    return guard_qualified(source, std::move(*name));
+  guard_identity(source, object);
+}
+
+}  // namespace cuvil::frontend

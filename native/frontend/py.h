@@ -1,0 +1,112 @@
+// Owned references and short words for the limited C API. Used by every file of the frontend.
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace cuvil::frontend {
+
+// An owned reference; NULL means "no object" (usually: Python's error indicator is set).
+class PyRef {
+ public:
+  PyRef() = default;
+  static PyRef steal(PyObject* o) {
+    PyRef r;
+    r.o_ = o;
+    return r;
+  }
+  static PyRef borrow(PyObject* o) {
+    Py_XINCREF(o);
+    return steal(o);
+  }
+  PyRef(const PyRef& other) : o_(other.o_) { Py_XINCREF(o_); }
+  PyRef(PyRef&& other) noexcept : o_(std::exchange(other.o_, nullptr)) {}
+  PyRef& operator=(PyRef other) noexcept {
+    std::swap(o_, other.o_);
+    return *this;
+  }
+  ~PyRef() { Py_XDECREF(o_); }
+
+  PyObject* get() const { return o_; }
+  PyObject* release() { return std::exchange(o_, nullptr); }
+  explicit operator bool() const { return o_ != nullptr; }
+
+ private:
+  PyObject* o_ = nullptr;
+};
+
+// An interned str, made once a call site: attribute names, dict keys.
+#define CUVIL_NAME(text)                                                     \
+  ([]() -> PyObject* {                                                       \
+    static PyObject* const name = PyUnicode_InternFromString(text);          \
+    return name;                                                             \
+  }())
+
+// getattr(o, "name"); NULL with the indicator set.
+#define CUVIL_ATTR(object, text) PyRef::steal(PyObject_GetAttr(object, CUVIL_NAME(text)))
+
+// getattr that treats every failure as "not there" and leaves no indicator.
+inline PyRef attr_or_null(PyObject* o, PyObject* name) {
+  PyRef r = PyRef::steal(PyObject_GetAttr(o, name));
+  if (!r) PyErr_Clear();
+  return r;
+}
+
+inline bool is_exactly(PyObject* o, PyTypeObject* t) { return Py_TYPE(o) == t; }
+
+// "" if `o` is not a str.
+inline std::string to_string(PyObject* o) {
+  Py_ssize_t size = 0;
+  const char* text = o && PyUnicode_Check(o) ? PyUnicode_AsUTF8AndSize(o, &size) : nullptr;
+  if (!text) {
+    PyErr_Clear();
+    return {};
+  }
+  return std::string(text, static_cast<size_t>(size));
+}
+
+inline PyRef to_str(std::string_view s) {
+  return PyRef::steal(PyUnicode_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size())));
+}
+
+// repr(o), shortened so that it fits in a message.
+inline std::string short_repr(PyObject* o) {
+  PyRef r = PyRef::steal(PyObject_Repr(o));
+  if (!r) PyErr_Clear();
+  std::string s = r ? to_string(r.get()) : std::string("<object>");
+  if (s.size() > 60) s = s.substr(0, 57) + "...";
+  return s;
+}
+
+inline std::string type_name(PyObject* o) {
+  PyRef n = attr_or_null(reinterpret_cast<PyObject*>(Py_TYPE(o)), CUVIL_NAME("__name__"));
+  return n ? to_string(n.get()) : std::string("object");
+}
+
+// The value of an int (or of an object with __index__) that fits int64.
+inline std::optional<int64_t> to_int64(PyObject* o) {
+  PyRef index = PyRef::steal(PyNumber_Index(o));
+  if (!index) {
+    PyErr_Clear();
+    return std::nullopt;
+  }
+  int overflow = 0;
+  long long v = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
+  if (overflow) return std::nullopt;
+  return static_cast<int64_t>(v);
+}
+
+// sys.modules[name], imported only if it was imported already. Borrowed semantics are avoided.
+inline PyRef loaded_module(const char* name) {
+  PyRef key = to_str(name);
+  PyRef m = PyRef::steal(PyImport_GetModule(key.get()));
+  if (!m) PyErr_Clear();
+  return m;
+}
+
+}  // namespace cuvil::frontend
