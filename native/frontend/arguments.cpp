@@ -13,6 +13,13 @@ Interpreter::Interpreter(const compiler::Request& request, Traced& traced,
       region_(traced.graph->root()),
       shared_(std::move(shared)) {}
 
+// Symbols are told apart by name in the text form.
+std::string Interpreter::unique_symbol(std::string name) const {
+  for (size_t s = 0; s < g_.dims.symbol_count(); ++s)
+    if (g_.dims.info(ir::SymbolId{static_cast<int32_t>(s)}).name == name) return unique_symbol(name + "_");
+  return name;
+}
+
 ir::Dim Interpreter::shape_symbol(const compiler::AxisRequest& axis, uint32_t slot, uint32_t k,
                                   const std::string& name) {
   if (!axis.symbolic) return g_.dims.constant(axis.size);
@@ -22,9 +29,7 @@ ir::Dim Interpreter::shape_symbol(const compiler::AxisRequest& axis, uint32_t sl
       return g_.dims.symbol(it->second);  // the caller checks that both axes agree
   }
   ir::DimTable::SymbolInfo info;
-  info.name = axis.symbol.empty() || named_symbols_.count(axis.symbol)
-                  ? name + ".shape" + std::to_string(k)
-                  : axis.symbol;
+  info.name = unique_symbol(axis.symbol.empty() ? name + ".shape" + std::to_string(k) : axis.symbol);
   info.kind = artifact::Symbol::Kind::kShape;
   info.array = slot;
   info.axis = k;
@@ -83,7 +88,7 @@ Result<> Interpreter::bind_arguments(Frame& frame) {
       case Kind::kArray: values.push_back(array_argument(i, arg)); break;
       case Kind::kInt: {
         ir::DimTable::SymbolInfo info;
-        info.name = arg.name;
+        info.name = unique_symbol(arg.name);
         info.kind = artifact::Symbol::Kind::kScalar;
         info.array = scalars++;
         info.example = to_int64(arg.object).value_or(0);

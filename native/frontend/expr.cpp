@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "frontend/interpreter.h"
+#include "frontend/scope.h"
 
 namespace cuvil::frontend {
 
@@ -396,6 +397,7 @@ Result<Value> Interpreter::eval_dict(const Node& n) {
 }
 
 Result<Value> Interpreter::eval_lambda(const Node& n) {
+  if (std::optional<Node> y = find_yield(n)) return refused(*y, loc(*y));
   auto f = std::make_shared<LocalFunction>();
   f->node = n;
   f->name = "<lambda>";

@@ -54,9 +54,10 @@ class Interpreter {
     BuiltinFn call;
   };
 
-  // ---- arguments.cpp: the root frame
+  // ---- arguments.cpp: the root frame, sources of arguments
   Result<> bind_arguments(Frame& frame);
   Value array_argument(size_t index, const compiler::ArgRequest& arg);
+  std::string unique_symbol(std::string name) const;
   ir::Dim shape_symbol(const compiler::AxisRequest& axis, uint32_t slot, uint32_t k,
                        const std::string& name);
 

@@ -181,7 +181,7 @@ Result<bool> LoopTracer::pass(const LoopSnapshot& before) {
 
   body_ = g_.add_region(ir::OpId{});
   ir::DimTable::SymbolInfo info;
-  info.name = "i" + std::to_string(in_.symbol_counter_++);
+  info.name = in_.unique_symbol("i" + std::to_string(in_.symbol_counter_++));
   ir::Range trips = g_.dims.range(trip_), begins = g_.dims.range(first_);
   info.range.lo = begins.lo;
   if (trips.hi != INT64_MAX && begins.hi != INT64_MAX && trips.hi < INT64_MAX / 2 && begins.hi < INT64_MAX / 2)
@@ -284,7 +284,9 @@ Result<> LoopTracer::check_aliases(const LoopSnapshot& before, const std::string
     for (const auto& [other, value] : frame->locals)
       if (const Tensor* u = value.get<Tensor>())
         shared = shared || (u->cell == t->cell && !(frame == in_.frames_.back() && other == name));
-  if (outer_written || (written && shared))
+  // Which array the name stands for is often settled after the first turn (`y = x` before the loop).
+  wants_peel_ = outer_written || (written && shared);
+  if (wants_peel_)
     return in_.unsupported("the variable `" + name + "` names different arrays in different turns of a loop, "
                            "and one of them is written to",
                            "copy it before the loop: " + name + " = " + name + ".copy()", n_);

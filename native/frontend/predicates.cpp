@@ -10,8 +10,7 @@ using Kind = ir::DimTable::Atom::Kind;
 
 ir::Dim Interpreter::new_symbol(const std::string& stem, ir::Range range) {
   ir::DimTable::SymbolInfo info;
-  info.name = stem + (symbol_counter_ ? std::to_string(symbol_counter_) : std::string());
-  ++symbol_counter_;
+  info.name = unique_symbol(stem + std::to_string(symbol_counter_++));
   info.range = range;
   return g_.dims.symbol(g_.dims.add_symbol(std::move(info)));
 }

@@ -1,6 +1,8 @@
 // Which names a function's own assignments make local. Called when a function is walked.
 #include "frontend/scope.h"
 
+#include <functional>
+
 namespace cuvil::frontend {
 namespace {
 
@@ -40,6 +42,32 @@ void collect(PyObject* o, std::set<std::string>* out, bool top) {
 }
 
 }  // namespace
+
+std::optional<Node> find_yield(const Node& function) {
+  std::optional<Node> found;
+  std::function<void(PyObject*, bool)> search = [&](PyObject* o, bool top) {
+    if (found) return;
+    if (PyList_Check(o)) {
+      for (Py_ssize_t i = 0; i < PyList_Size(o); ++i) search(PyList_GetItem(o, i), false);
+      return;
+    }
+    PyRef fields = attr_or_null(o, CUVIL_NAME("_fields"));
+    if (!fields || !PyTuple_Check(fields.get())) return;
+    Node n(PyRef::borrow(o));
+    if (!top && (n.kind() == NodeKind::kFunctionDef || n.kind() == NodeKind::kLambda)) return;
+    std::string type = type_name(o);
+    if (type == "Yield" || type == "YieldFrom" || type == "Await") {
+      found = n;
+      return;
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_Size(fields.get()); ++i) {
+      PyRef child = attr_or_null(o, PyTuple_GetItem(fields.get(), i));
+      if (child && !PyUnicode_Check(child.get())) search(child.get(), false);
+    }
+  };
+  search(function.object(), true);
+  return found;
+}
 
 std::vector<std::string> parameter_names(const Node& arguments) {
   std::vector<std::string> names;

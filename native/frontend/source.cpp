@@ -197,8 +197,10 @@ PyRef compile(const std::string& text, PyObject* file, long flags) {
     PyRef b = PyRef::steal(PyImport_ImportModule("builtins"));
     return b ? PyObject_GetAttrString(b.get(), "compile") : nullptr;
   }();
-  PyRef args = PyRef::steal(Py_BuildValue("(y#Osii)", text.data(), (Py_ssize_t)text.size(), file,
-                                          "exec", (int)flags, 1));
+  PyRef bytes = PyRef::steal(
+      PyBytes_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
+  PyRef args = PyRef::steal(
+      Py_BuildValue("(OOsii)", bytes.get(), file, "exec", static_cast<int>(flags), 1));
   return args && builtin ? PyRef::steal(PyObject_CallObject(builtin, args.get())) : PyRef();
 }
 
