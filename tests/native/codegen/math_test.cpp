@@ -1,0 +1,188 @@
+// The elementary functions against long double references: accuracy within the bounds below, equal
+// bits at every vector width, no library call, with and without FMA, also on baseline x86-64.
+// CUVIL_MATH_FULL=1 takes 32 times as many samples; bench/math_ulp.cpp tests floats exhaustively.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <map>
+
+#include "math_harness.h"
+
+namespace cuvil::testing {
+namespace {
+
+// The bounds that docs/math.md promises, in units in the last place.
+struct Bound {
+  double f32, f64;
+};
+
+const std::map<MathFn, Bound>& bounds() {
+  static const std::map<MathFn, Bound> table = {
+      {MathFn::exp, {1, 1}},      {MathFn::exp2, {1, 1}},    {MathFn::expm1, {1, 1}},
+      {MathFn::log, {1, 1}},      {MathFn::log2, {1, 1}},    {MathFn::log10, {1, 1}},
+      {MathFn::log1p, {1, 1}},    {MathFn::sin, {1, 1}},     {MathFn::cos, {1, 1}},
+      {MathFn::tan, {1, 1.25}},   {MathFn::asin, {1, 1}},    {MathFn::acos, {1, 1}},
+      {MathFn::atan, {1, 1}},     {MathFn::sinh, {1, 1}},    {MathFn::cosh, {1, 1}},
+      {MathFn::tanh, {1, 1}},     {MathFn::asinh, {1, 1}},   {MathFn::acosh, {1, 1}},
+      {MathFn::atanh, {1, 1}},    {MathFn::erf, {1, 1}},     {MathFn::erfc, {1, 3}},
+      {MathFn::cbrt, {1, 1}},     {MathFn::pow, {1, 1}},     {MathFn::atan2, {1, 1}},
+      {MathFn::hypot, {1, 1}},
+  };
+  return table;
+}
+
+size_t sample_count() { return std::getenv("CUVIL_MATH_FULL") ? size_t{1} << 22 : size_t{1} << 17; }
+
+class MathTest : public ::testing::TestWithParam<FunctionInfo> {
+ protected:
+  const FunctionInfo& info() const { return GetParam(); }
+
+  template <class T>
+  double bound() const {
+    const Bound b = bounds().at(info().fn);
+    return sizeof(T) == 4 ? b.f32 : b.f64;
+  }
+
+  // Every special value, or every pair of a thinned list, then random arguments.
+  template <class T>
+  void arguments(size_t count, std::vector<T>& x, std::vector<T>& y) const {
+    sample<T>(info().fn, 42, count, x, y);
+    const auto special = special_values<T>();
+    if (info().arity == 1) {
+      x.insert(x.end(), special.begin(), special.end());
+    } else {
+      for (size_t i = 0; i < special.size(); i += i < 100 ? 3 : 29)
+        for (size_t k = 0; k < special.size(); k += k < 100 ? 3 : 29)
+          x.push_back(special[i]), y.push_back(special[k]);
+      for (T a : corners<T>())
+        for (T c : corners<T>()) x.push_back(a), y.push_back(c);
+    }
+    x.resize((x.size() + 63) / 64 * 64);
+    y.resize(x.size());
+  }
+
+  template <class T>
+  static std::vector<T> corners() {
+    using L = std::numeric_limits<T>;
+    std::vector<T> values = {T(0),   L::denorm_min(), L::min(),   T(0.5), T(1),  T(1.5), T(2),
+                             T(3),   T(0x1p23),       T(0x1p24) + 2,      T(0x1p52), T(0x1p53) - 1,
+                             T(0x1p53), L::max(),     L::infinity(), L::quiet_NaN()};
+    const size_t count = values.size();
+    for (size_t k = 0; k < count; k++) values.push_back(-values[k]);
+    return values;
+  }
+
+  template <class T>
+  void check_accuracy(KernelOptions options) const {
+    const MapKernel<T> kernel(info().fn, options);
+    ASSERT_EQ(kernel.error(), "");
+    std::vector<T> x, y;
+    arguments<T>(sample_count() / (options.lanes == 1 ? 8 : 1), x, y);
+    std::vector<T> out(x.size());
+    kernel(x.data(), y.data(), out.data(), static_cast<int64_t>(x.size()));
+    double worst = -1;
+    size_t at = 0;
+    for (size_t k = 0; k < x.size(); k++) {
+      const double error = ulp_error<T>(out[k], info().reference(x[k], y[k]));
+      if (error > worst) worst = error, at = k;
+    }
+    RecordProperty(sizeof(T) == 4 ? "f32_ulp" : "f64_ulp", std::to_string(worst));
+    EXPECT_LE(worst, bound<T>()) << std::hexfloat << "x = " << x[at] << ", y = " << y[at]
+                                 << ", result " << out[at] << ", reference "
+                                 << info().reference(x[at], y[at]) << std::defaultfloat << " at x = "
+                                 << x[at] << ", y = " << y[at];
+  }
+
+  template <class T>
+  void check_same_bits() const {
+    using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+    const bool fma = host_has_fma();
+    const MapKernel<T> scalar(info().fn, {.has_fma = fma});
+    ASSERT_EQ(scalar.error(), "");
+    std::vector<T> x, y;
+    arguments<T>(1 << 14, x, y);
+    std::vector<T> expected(x.size()), out(x.size());
+    scalar(x.data(), y.data(), expected.data(), static_cast<int64_t>(x.size()));
+    for (unsigned lanes : {4u, host_lanes<T>()}) {
+      const MapKernel<T> kernel(info().fn, {.lanes = lanes, .has_fma = fma});
+      ASSERT_EQ(kernel.error(), "");
+      kernel(x.data(), y.data(), out.data(), static_cast<int64_t>(x.size()));
+      for (size_t k = 0; k < x.size(); k++) {
+        if (std::isnan(expected[k]) && std::isnan(out[k])) continue;
+        ASSERT_EQ(std::bit_cast<Bits>(expected[k]), std::bit_cast<Bits>(out[k]))
+            << lanes << " lanes, x = " << x[k] << ", y = " << y[k];
+      }
+    }
+  }
+};
+
+TEST_P(MathTest, FloatIsWithinBound) {
+  if (host_has_fma()) check_accuracy<float>({.lanes = host_lanes<float>()});
+}
+TEST_P(MathTest, DoubleIsWithinBound) {
+  if (host_has_fma()) check_accuracy<double>({.lanes = host_lanes<double>()});
+}
+TEST_P(MathTest, FloatWithoutFmaIsWithinBound) {
+  check_accuracy<float>({.lanes = host_lanes<float>(), .has_fma = false});
+}
+TEST_P(MathTest, DoubleWithoutFmaIsWithinBound) {
+  check_accuracy<double>({.lanes = host_lanes<double>(), .has_fma = false});
+}
+TEST_P(MathTest, BaselineX86NeedsNoLibrary) {
+  check_accuracy<float>({.has_fma = false, .baseline = true});
+  check_accuracy<double>({.has_fma = false, .baseline = true});
+}
+TEST_P(MathTest, FloatBitsDoNotDependOnLanes) { check_same_bits<float>(); }
+TEST_P(MathTest, DoubleBitsDoNotDependOnLanes) { check_same_bits<double>(); }
+
+INSTANTIATE_TEST_SUITE_P(All, MathTest, ::testing::ValuesIn(functions()),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+template <class T>
+T apply(MathFn fn, T x, T y = 0) {
+  const MapKernel<T> kernel(fn, {.has_fma = host_has_fma()});
+  T out;
+  kernel(&x, &y, &out, 1);
+  return out;
+}
+
+TEST(MathExact, ExponentialsAndLogarithms) {
+  EXPECT_EQ(apply(MathFn::exp, 0.0), 1.0);
+  EXPECT_EQ(apply(MathFn::exp, -0.0f), 1.0f);
+  EXPECT_EQ(apply(MathFn::cos, 0.0), 1.0);
+  const MapKernel<double> exp2(MathFn::exp2, {.has_fma = host_has_fma()});
+  const MapKernel<double> log2(MathFn::log2, {.has_fma = host_has_fma()});
+  for (double n = -1074; n < 1024; n++) {
+    double out, back;
+    exp2(&n, &n, &out, 1);
+    ASSERT_EQ(out, std::ldexp(1.0, static_cast<int>(n)));
+    log2(&out, &out, &back, 1);
+    ASSERT_EQ(back, n);
+  }
+  const MapKernel<double> log10(MathFn::log10, {.has_fma = host_has_fma()});
+  for (int n = 0; n <= 22; n++) {
+    double x = std::strtod(("1e" + std::to_string(n)).c_str(), nullptr), out;
+    log10(&x, &x, &out, 1);
+    ASSERT_EQ(out, n);
+  }
+}
+
+TEST(MathExact, PowerOfOne) {
+  const MapKernel<double> pow(MathFn::pow, {.has_fma = host_has_fma()});
+  std::vector<double> x, y;
+  sample<double>(MathFn::log, 7, 4096, x, y);
+  for (double v : x) {
+    const double one = 1;
+    double out;
+    pow(&v, &one, &out, 1);
+    if (!std::isnan(v)) {
+      ASSERT_EQ(out, v);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cuvil::testing
