@@ -198,15 +198,15 @@ inline constexpr double erfc_wide[] = {  // 2^-37.1
 inline constexpr Poly erfc{{}, erfc_f64, erfc_wide};
 
 // the same for erf alone: 0.9 <= a <= 6, error seen by erf
-inline constexpr double erf_far_f64[] = {  // 2^-59.6
-    0x1.3ccda0b5ca290p+0, -0x1.1f367699aa6cdp-3, 0x1.d5f2114b2a676p-9, 0x1.5101322bb32adp-4,
-    -0x1.bdab1356ddc84p-4, 0x1.7a08e6c88f126p-4, -0x1.e12f6fb7554cap-5, 0x1.ce6e69e97b4f1p-6,
-    -0x1.496ddfb0a268ep-7, 0x1.4abe3f4fb3903p-10, -0x1.16df74fa82920p-12, -0x1.74abe5a48cebbp-11,
-    -0x1.0f92df6152b89p-13,
+inline constexpr double erf_far_f64[] = {  // 2^-58.6
+    0x1.66d05ae5147cep-7, -0x1.1f367699aa76bp-3, 0x1.d5f2114af6e23p-9, 0x1.5101322ba0564p-4,
+    -0x1.bdab13576a02ep-4, 0x1.7a08e6c5caefap-4, -0x1.e12f6fcae8184p-5, 0x1.ce6e698728d88p-6,
+    -0x1.496de10e1da42p-7, 0x1.4abe31df0521ap-10, -0x1.16dfa09607d43p-12, -0x1.74abf0223954ap-11,
+    -0x1.0f92e87491cecp-13,
 };
 inline constexpr double erf_far_wide[] = {  // 2^-37.5
-    0x1.3cce18d47e287p+0, -0x1.1ee3457f4aab7p-3, 0x1.4c4dc7776ee4ap-8, 0x1.7095aab591078p-4,
-    -0x1.59c9a58f9a35dp-4, 0x1.1fd9ccd41dadap-3, -0x1.7865a6edaf067p-12, 0x1.139f604c9efbbp-4,
+    0x1.670c6a3f14390p-7, -0x1.1ee3457f4aaa5p-3, 0x1.4c4dc77770074p-8, 0x1.7095aab591547p-4,
+    -0x1.59c9a58f99777p-4, 0x1.1fd9ccd41e378p-3, -0x1.7865a6ecd5b6ap-12, 0x1.139f604c9f43bp-4,
 };
 inline constexpr Poly erf_far{{}, erf_far_f64, erf_far_wide};
 

@@ -16,12 +16,11 @@ constexpr double k = 3.75;
 constexpr double erfc_head = 1.2265625;
 
 // `head` + `p` is g for the interval at hand.
-Value* erfc_far(MathBuilder& m, Value* a, const Poly& p, Value* head) {
+Value* erfc_far(MathBuilder& m, Value* a, const Poly& p, double head) {
   Value* t = m.div(m.sub(a, k), m.add(a, k));
-  Value* g = m.add(m.poly(t, p), head);
-  const Pair square = m.two_prod(a, a);
-  Value* factor = m.div(g, m.mul_add(a, 2.0, m.c(1)));
-  return exp_kernel(m, m.neg(square), factor);
+  const Pair g = m.fast_two_sum(m.c(head), m.poly(t, p));
+  const Pair factor = m.div(g, m.two_sum(m.c(1), m.mul(a, 2.0)));
+  return exp_kernel(m, m.neg(m.two_prod(a, a)), factor);
 }
 
 Value* erf_near_tail(MathBuilder& m, Value* x) {
@@ -44,7 +43,7 @@ Value* emit_erf(MathBuilder& m, Value* x) {
   Value* near = m.add(x, erf_near_tail(m, x));
   Value* bounded = m.at_most(a, m.by_type(4.0, 6.0));
   Value* far = m.is_f32() ? erf_far_f32(m, bounded)
-                          : m.b.CreateFSub(m.c(1), erfc_far(m, bounded, coeffs::erf_far, nullptr));
+                          : m.b.CreateFSub(m.c(1), erfc_far(m, bounded, coeffs::erf_far, erfc_head));
   return m.copysign(m.select(m.gt(a, split_point), far, near), x);
 }
 
@@ -52,7 +51,7 @@ Value* emit_erfc(MathBuilder& m, Value* x) {
   Value* a = m.abs(x);
   const Pair head = m.two_sum(m.c(1), m.neg(x));
   Value* near = m.add(head.hi, m.sub(head.lo, erf_near_tail(m, x)));
-  Value* far = erfc_far(m, m.at_most(a, 27.5), coeffs::erfc, m.c(erfc_head));
+  Value* far = erfc_far(m, m.at_most(a, 27.5), coeffs::erfc, erfc_head);
   far = m.select(m.lt(x, 0.0), m.b.CreateFSub(m.c(2), far), far);
   return m.select(m.gt(a, split_point), far, near);
 }

@@ -36,22 +36,21 @@ ExpReduction reduce_by_ln2(MathBuilder& m, Pair x) {
   return {n, {r, m.add(m.sub(m.sub(head, r), low), x.lo)}};
 }
 
-Value* exp_kernel(MathBuilder& m, Pair x, Value* factor) {
+Value* exp_kernel(MathBuilder& m, Pair x, Pair factor) {
   // Beyond these the result is 0 or infinity whatever the factor; inside, 2^n stays representable.
   Value* bounded = m.at_least(x.hi, m.by_type(-106.0, -748.0));
   bounded = m.at_most(bounded, m.by_type(90.0, 711.0));
-  // The low part of a value far outside is not small.
-  if (x.lo) x.lo = m.select(m.b.CreateFCmpOEQ(bounded, x.hi), x.lo, m.c(0));
-  const auto [n, r] = reduce_by_ln2(m, {bounded, x.lo});
-  Value* tail = exp_tail(m, r, coeffs::exp);
-  Value* e;
-  if (x.lo) {
-    const Pair head = m.fast_two_sum(m.c(1), r.hi);
-    e = m.add(head.hi, m.add(head.lo, tail));
-  } else {
-    e = m.add(m.add(r.hi, tail), 1.0);
+  if (!x.lo) {
+    const auto [n, r] = reduce_by_ln2(m, {bounded});
+    Value* e = m.add(m.add(r.hi, exp_tail(m, r, coeffs::exp)), 1.0);
+    return m.scale(factor.hi ? m.mul(e, factor.hi) : e, n);
   }
-  return m.scale(factor ? m.mul(e, factor) : e, n);
+  // The low part of a value far outside is not small, and inside it may be far above r's last place.
+  Value* low = m.select(m.b.CreateFCmpOEQ(bounded, x.hi), x.lo, m.c(0));
+  auto [n, r] = reduce_by_ln2(m, {bounded, low});
+  r = m.fast_two_sum(r.hi, r.lo);
+  const Pair e = m.add(m.fast_two_sum(m.c(1), r.hi), exp_tail(m, r, coeffs::exp));
+  return m.scale(factor.hi ? m.sum(m.mul(e, factor)) : e.hi, n);
 }
 
 Value* emit_exp(MathBuilder& m, Value* x) { return exp_kernel(m, {x}); }

@@ -22,8 +22,8 @@ struct ExpReduction {
 };
 ExpReduction reduce_by_ln2(MathBuilder& m, Pair x);
 
-// factor * e^x, rounded once to a subnormal if it is one. factor is within [1/2, 2], null for 1.
-llvm::Value* exp_kernel(MathBuilder& m, Pair x, llvm::Value* factor = nullptr);
+// e^x * factor, rounded once even if subnormal. 2^-7 <= factor <= 1; factor.hi null stands for 1.
+llvm::Value* exp_kernel(MathBuilder& m, Pair x, Pair factor = {nullptr});
 
 // log(u) = exponent * ln2 + mantissa for finite u > 0, kept apart for the bases other than e.
 // `precise` asks for about 12 more bits than correct rounding needs, as pow does.

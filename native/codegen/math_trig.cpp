@@ -21,11 +21,12 @@ constexpr double two_over_pi = 0x1.45f306dc9c883p-1;
 TrigReduction reduce_moderate(MathBuilder& m, Value* x) {
   const Rounded n = m.round(x, two_over_pi);
   if (m.is_f32()) {
-    // The first step is exact thanks to FMA; the second one's error is recovered.
+    // The first step is exact thanks to FMA; the second one's errors are recovered.
     Value* head = m.mul_add(n.value, -0x1.921fb6p+0, x);
-    Value* r = m.mul_add(n.value, 0x1.777a5cp-25, head);
-    Value* low = m.mul_add(n.value, 0x1.777a5cp-25, m.sub(head, r));
-    return {{r, m.mul_add(n.value, 0x1.ee59dap-50, low)}, n.bits};
+    const Pair second = m.two_prod(n.value, m.c(0x1.777a5cp-25));
+    const Pair r = m.two_sum(head, second.hi);
+    Value* low = m.mul_add(n.value, 0x1.ee59dap-50, m.add(r.lo, second.lo));
+    return {{r.hi, low}, n.bits};
   }
   // Heads of 33 bits make n * head exact for |n| < 2^20, with or without FMA.
   Value* head = m.mul_add(n.value, -0x1.921fb544p+0, x);
