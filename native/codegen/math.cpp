@@ -16,6 +16,9 @@ bool prefers_wide(MathFn fn) {
     case MathFn::exp2:
     case MathFn::expm1:
     case MathFn::log:
+    case MathFn::log2:
+    case MathFn::log10:
+    case MathFn::log1p:
     case MathFn::sin:
     case MathFn::cos:
     case MathFn::sinh:

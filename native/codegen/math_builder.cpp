@@ -159,15 +159,17 @@ Pair MathBuilder::mul(Pair x, Constant2 y) {
   return mul(x, is_wide() ? Pair{c(y.hi + y.lo)} : constant(y));
 }
 
-Pair MathBuilder::div(Pair x, Pair y) {
-  Value* q = div(x.hi, y.hi);
-  if (is_wide()) return {q};
-  // x - q*y, exactly but for the low parts; the quotient of that only needs a few bits.
+Pair MathBuilder::div(Pair x, Pair y, Value* reciprocal) {
+  if (is_wide()) return {reciprocal ? mul(x.hi, reciprocal) : div(x.hi, y.hi)};
+  // One division serves twice: the quotient by the reciprocal is a little off, and x - q*y, exact
+  // but for the low parts, puts it right.
+  if (!reciprocal) reciprocal = div(c(1), y.hi);
+  Value* q = mul(x.hi, reciprocal);
   const Pair back = two_prod(q, y.hi);
   Value* rest = sub(sub(x.hi, back.hi), back.lo);
   rest = add(rest, x.lo);
   if (y.lo) rest = sub(rest, mul(q, y.lo));
-  return fast_two_sum(q, div(rest, y.hi));
+  return fast_two_sum(q, mul(rest, reciprocal));
 }
 
 Pair MathBuilder::sqrt(Pair x) {

@@ -113,7 +113,8 @@ class MathBuilder {
   Pair add(Pair x, llvm::Value* low);        // low is below x.hi
   Pair mul(Pair x, Pair y);
   Pair mul(Pair x, Constant2 y);
-  Pair div(Pair x, Pair y);
+  // x / y; 1 / y.hi must be a normal number and may be passed if an approximation is at hand.
+  Pair div(Pair x, Pair y, llvm::Value* reciprocal = nullptr);
   Pair sqrt(Pair x);                         // zero gives zero
   Pair neg(Pair x) { return {neg(x.hi), neg(x.lo)}; }
   Pair constant(Constant2 x) const { return {c(x.hi), is_wide() ? nullptr : c(x.lo)}; }

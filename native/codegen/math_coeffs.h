@@ -65,6 +65,13 @@ inline constexpr double cosh_wide[] = {  // 2^-45.9
 };
 inline constexpr Poly cosh{cosh_f32, cosh_f64, cosh_wide};
 
+// (tanh x - x) / x^3 in z = x^2, |x| <= 0.8 (float only)
+inline constexpr double tanh_f32[] = {  // 2^-28.0
+    -0x1.55553e0000000p-2, 0x1.110b580000000p-3, -0x1.b92b2e0000000p-5, 0x1.5d160e0000000p-6,
+    -0x1.e5e5400000000p-8, 0x1.a008ce0000000p-10,
+};
+inline constexpr Poly tanh{tanh_f32, {}, {}};
+
 // (log((1+s)/(1-s)) / s - 2) / s^2 in z = s^2
 inline constexpr double log_f32[] = {  // 2^-30.2
     0x1.55557a0000000p-1, 0x1.995ed40000000p-2, 0x1.31e0d40000000p-2,

@@ -17,9 +17,13 @@ constexpr double erfc_head = 1.2265625;
 
 // `head` + `p` is g for the interval at hand.
 Value* erfc_far(MathBuilder& m, Value* a, const Poly& p, double head) {
-  Value* t = m.div(m.sub(a, k), m.add(a, k));
+  // One division yields both reciprocals; t and the quotient are as good as they need to be.
+  Value* sum = m.add(a, k);
+  const Pair bottom = m.two_sum(m.c(1), m.mul(a, 2.0));
+  Value* both = m.div(m.c(1), m.mul(sum, bottom.hi));
+  Value* t = m.mul(m.mul(m.sub(a, k), bottom.hi), both);
   const Pair g = m.fast_two_sum(m.c(head), m.poly(t, p));
-  const Pair factor = m.div(g, m.two_sum(m.c(1), m.mul(a, 2.0)));
+  const Pair factor = m.div(g, bottom, m.mul(sum, both));
   return exp_kernel(m, m.neg(m.two_prod(a, a)), factor);
 }
 

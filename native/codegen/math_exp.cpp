@@ -30,9 +30,9 @@ ExpReduction reduce_by_ln2(MathBuilder& m, Pair x) {
   const Constant2 ln2 = ln2_split(m);
   const Rounded n = m.round(x.hi, log2_e);
   Value* head = m.mul_add(n.value, -ln2.hi, x.hi);
-  if (m.is_wide()) return {n, {m.mul_add(n.value, -ln2.lo, head)}};
   Value* low = m.mul(n.value, ln2.lo);
   Value* r = m.sub(head, low);
+  if (m.is_wide()) return {n, {r}};
   return {n, {r, m.add(m.sub(m.sub(head, r), low), x.lo)}};
 }
 
@@ -42,7 +42,8 @@ Value* exp_kernel(MathBuilder& m, Pair x, Pair factor) {
   bounded = m.at_most(bounded, m.by_type(90.0, 711.0));
   if (!x.lo) {
     const auto [n, r] = reduce_by_ln2(m, {bounded});
-    Value* e = m.add(m.add(r.hi, exp_tail(m, r, coeffs::exp)), 1.0);
+    // The low part of r is worth a quarter of a unit at most.
+    Value* e = m.add(m.add(r.hi, exp_tail(m, {r.hi}, coeffs::exp)), 1.0);
     return m.scale(factor.hi ? m.mul(e, factor.hi) : e, n);
   }
   // The low part of a value far outside is not small, and inside it may be far above r's last place.

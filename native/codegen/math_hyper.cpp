@@ -72,7 +72,26 @@ Value* emit_cosh(MathBuilder& m, Value* x) {
   return scale_half(m, h.cosh, h.n);
 }
 
+namespace {
+
+// Float alone: 1 - 2 / (e^2a + 1), whose error fades as the quotient does, and a polynomial below.
+Value* tanh_f32(MathBuilder& m, Value* x) {
+  Value* z = m.mul(x, x);
+  Value* near = m.mul_add(m.mul(z, x), m.poly(z, coeffs::tanh), x);
+  Value* a = m.abs(x);
+  const auto [n, r] = reduce_by_ln2(m, {m.at_most(m.mul(a, 2.0), 20.0)});
+  Value* power = m.pow2(n.bits);
+  Value* tail = m.mul_add(m.mul(r.hi, r.hi), m.poly(r.hi, coeffs::exp), r.hi);
+  // e^2a + 1 in one rounding: 2^n + 1 is exact.
+  Value* sum = m.mul_add(tail, power, m.add(power, 1.0));
+  Value* far = m.b.CreateFSub(m.c(1), m.div(m.c(2), sum));
+  return m.select(m.gt(a, 0.8), m.copysign(far, x), near);
+}
+
+}  // namespace
+
 Value* emit_tanh(MathBuilder& m, Value* x) {
+  if (m.is_f32()) return tanh_f32(m, x);
   const Hyperbolic h = hyperbolic(m, bounded_abs(m, x, 10, 22));
   const Pair s = m.fast_two_sum(h.sinh.hi, h.sinh.lo), c = m.fast_two_sum(h.cosh.hi, h.cosh.lo);
   return m.copysign(m.sum(m.div(s, c)), x);
@@ -89,12 +108,7 @@ Value* emit_asinh(MathBuilder& m, Value* x) {
   const Pair sum = m.two_sum(near, quotient.hi);
   const Pair w = m.add(sum, quotient.lo);
   Value* y = log_of_sum(m, a, far, one_plus(m, w));
-  if (m.is_wide()) {
-    Value* s = m.div(w.hi, m.add(w.hi, 2.0));
-    Value* z = m.mul(s, s);
-    Value* small = m.mul_add(m.mul(z, s), m.poly(z, coeffs::log), m.mul(s, 2.0));
-    y = m.select(m.lt(a, 0x1p-3), small, y);
-  }
+  if (m.is_wide()) y = m.select(m.lt(a, 0x1p-3), log1p_near(m, w.hi), y);
   // Infinity, NaN, and what is too small for its square to count.
   y = m.select(m.b.CreateFCmpOLT(a, m.inf()), y, a);
   return m.copysign(m.select(m.lt(a, 0x1p-30), m.mul_add(m.mul(a, -1.0 / 6), m.mul(a, a), a), y), x);
@@ -107,12 +121,7 @@ Value* emit_acosh(MathBuilder& m, Value* x) {
   const Pair root = m.sqrt(m.mul(t, m.two_sum(t.hi, m.c(2))));
   const Pair w = m.add(m.two_sum(root.hi, t.hi), root.lo);
   Value* y = log_of_sum(m, x, far, one_plus(m, w));
-  if (m.is_wide()) {
-    Value* s = m.div(w.hi, m.add(w.hi, 2.0));
-    Value* z = m.mul(s, s);
-    Value* small = m.mul_add(m.mul(z, s), m.poly(z, coeffs::log), m.mul(s, 2.0));
-    y = m.select(m.lt(w.hi, 0x1p-3), small, y);
-  }
+  if (m.is_wide()) y = m.select(m.lt(w.hi, 0x1p-3), log1p_near(m, w.hi), y);
   y = m.select(m.b.CreateFCmpOEQ(x, m.inf()), x, y);
   return m.select(m.b.CreateFCmpULT(x, m.c(1)), m.nan(), y);
 }

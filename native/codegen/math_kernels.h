@@ -34,6 +34,8 @@ struct LogParts {
 LogParts log_parts(MathBuilder& m, Pair u, bool precise);
 Pair log_pair(MathBuilder& m, LogParts parts);
 Pair one_plus(MathBuilder& m, Pair w);  // 1 + w, for log1p-like use of log_pair
+// log(1 + w) for |w| <= 1/4 where `wide` did not keep 1 + w exact.
+llvm::Value* log1p_near(MathBuilder& m, llvm::Value* w);
 
 // |x| beyond the fast reduction: the quadrant and x - quadrant * pi/2, by Payne and Hanek's method.
 // Garbage for infinities and NaN.

@@ -43,6 +43,14 @@ Value* with_log_specials(MathBuilder& m, Value* x, Value* result, double zero = 
   return m.select(m.eq(x, zero), m.neg(m.inf()), result);
 }
 
+// low * 2^-e. At the two largest e the factor is not a normal number, and low has no effect.
+Value* scale_low(MathBuilder& m, Value* low, Value* biased) {
+  Value* field = m.b.CreateSub(m.ci(2 * m.bias), biased);
+  Value* factor = m.from_bits(m.b.CreateShl(field, m.ci(m.mantissa)));
+  factor = m.b.CreateSelect(m.b.CreateICmpSGT(field, m.ci(0)), factor, m.c(0));
+  return m.mul(low, factor);
+}
+
 // log of a mantissa pair, to `precise` or to about 7 bits more than the working precision.
 Pair log_mantissa(MathBuilder& m, Pair u, bool precise) {
   const Pair f = m.fast_two_sum(m.sub(u.hi, 1.0), u.lo);
@@ -80,13 +88,7 @@ Pair log_mantissa(MathBuilder& m, Pair u, bool precise) {
 LogParts log_parts(MathBuilder& m, Pair u, bool precise) {
   const Split parts = split_exponent(m, u.hi);
   Pair mantissa{parts.mantissa};
-  if (u.lo) {
-    // u.lo * 2^-e. At the two largest e the factor is not a normal number, and u.lo has no effect.
-    Value* field = m.b.CreateSub(m.ci(2 * m.bias), parts.biased);
-    Value* factor = m.from_bits(m.b.CreateShl(field, m.ci(m.mantissa)));
-    factor = m.b.CreateSelect(m.b.CreateICmpSGT(field, m.ci(0)), factor, m.c(0));
-    mantissa.lo = m.mul(u.lo, factor);
-  }
+  if (u.lo) mantissa.lo = scale_low(m, u.lo, parts.biased);
   return {parts.exponent, log_mantissa(m, mantissa, precise)};
 }
 
@@ -102,62 +104,101 @@ Pair log_pair(MathBuilder& m, LogParts parts) {
   return m.add(m.add(sum, parts.mantissa.lo), m.add(low.hi, low.lo));
 }
 
+Value* log1p_near(MathBuilder& m, Value* w) {
+  Value* s = m.div(w, m.add(w, 2.0));
+  Value* z = m.mul(s, s);
+  return m.mul_add(m.mul(z, s), m.poly(z, coeffs::log), m.mul(s, 2.0));
+}
+
 Pair one_plus(MathBuilder& m, Pair w) { return m.add(m.two_sum(w.hi, m.c(1)), w.lo); }
 
-Value* emit_log(MathBuilder& m, Value* x) {
-  const auto [e, biased, mantissa] = split_exponent(m, x);
-  const Constant2 ln2 = ln2_split(m);
-  Value* f = m.sub(mantissa, 1.0);
-  Value* result;
-  if (m.is_f32()) {
-    // A division costs more than the longer polynomial in f.
-    Value* square = m.mul(f, f);
-    Value* cubic = m.mul(m.mul(square, f), m.poly(f, coeffs::log_poly));
-    Value* low = m.mul_add(square, -0.5, m.mul_add(e, ln2.lo, cubic));
-    result = m.mul_add(e, ln2.hi, m.add(low, f));
-  } else {
-    // 2s = f - s f exactly, which leaves the rounding of s to terms of order f^2 (Tang 1990).
-    Value* s = m.div(f, m.add(f, 2.0));
-    Value* z = m.mul(s, s);
-    Value* inner = m.mul_add(m.neg(z), m.poly(z, coeffs::log), f);
-    Value* low = m.mul_add(m.neg(s), inner, m.mul(e, ln2.lo));
-    const Pair head = m.fast_two_sum(m.mul(e, ln2.hi), f);
-    result = m.add(head.hi, m.add(head.lo, low));
+namespace {
+
+// The float logarithms: log u = f + rest + e ln2 with u = 2^e (1 + f). A longer polynomial in f is
+// cheaper than the division that s = f / (2 + f) takes.
+struct FloatLog {
+  Value* exponent;
+  Value* f;
+  Value* rest;
+};
+
+FloatLog float_log(MathBuilder& m, Pair u) {
+  const Split parts = split_exponent(m, u.hi);
+  Value* f = m.sub(parts.mantissa, 1.0);
+  Value* square = m.mul(f, f);
+  Value* rest = m.mul(m.mul(square, f), m.poly(f, coeffs::log_poly));
+  if (u.lo) {
+    // u.lo / u.hi = (u.lo 2^-e) / (1 + f), for which 1 - f + f^2 is close enough. f itself takes in
+    // what it can: u.hi may be 1 and u.lo all that matters.
+    Value* low = scale_low(m, u.lo, parts.biased);
+    const Pair sum = m.fast_two_sum(f, low);
+    rest = m.add(rest, m.mul_add(low, m.sub(square, f), sum.lo));
+    f = sum.hi;
   }
-  return with_log_specials(m, x, result);
+  return {parts.exponent, f, m.mul_add(square, -0.5, rest)};
+}
+
+// (f + rest) * factor + e * unit with unit.hi short enough for e * unit.hi to be exact.
+Value* float_log_in_base(MathBuilder& m, Value* x, Constant2 factor, Constant2 unit) {
+  const auto [e, f, rest] = float_log(m, {x});
+  const Pair head = m.two_prod(f, m.c(factor.hi));
+  const Pair sum = m.fast_two_sum(m.mul(e, unit.hi), head.hi);
+  Value* low = m.mul_add(rest, factor.hi, m.mul_add(f, factor.lo, head.lo));
+  if (unit.lo != 0) low = m.mul_add(e, unit.lo, low);
+  return with_log_specials(m, x, m.add(sum.hi, m.add(sum.lo, low)));
+}
+
+}  // namespace
+
+Value* emit_log(MathBuilder& m, Value* x) {
+  const Constant2 ln2 = ln2_split(m);
+  if (m.is_f32()) {
+    const auto [e, f, rest] = float_log(m, {x});
+    Value* low = m.add(m.mul_add(e, ln2.lo, rest), f);
+    return with_log_specials(m, x, m.mul_add(e, ln2.hi, low));
+  }
+  // 2s = f - s f exactly, which leaves the rounding of s to terms of order f^2 (Tang 1990).
+  const auto [e, biased, mantissa] = split_exponent(m, x);
+  Value* f = m.sub(mantissa, 1.0);
+  Value* s = m.div(f, m.add(f, 2.0));
+  Value* z = m.mul(s, s);
+  Value* inner = m.mul_add(m.neg(z), m.poly(z, coeffs::log), f);
+  Value* low = m.mul_add(m.neg(s), inner, m.mul(e, ln2.lo));
+  const Pair head = m.fast_two_sum(m.mul(e, ln2.hi), f);
+  return with_log_specials(m, x, m.add(head.hi, m.add(head.lo, low)));
 }
 
 Value* emit_log2(MathBuilder& m, Value* x) {
+  if (m.is_f32())
+    return float_log_in_base(m, x, {0x1.715476p+0, 0x1.4ae0bf85ddf44p-26}, {1, 0});
   const LogParts parts = log_parts(m, {x}, /*precise=*/false);
-  const Pair scaled = m.mul(
-      parts.mantissa, m.by_type<Constant2>({0x1.715476p+0, 0x1.4ae0bf85ddf44p-26},
-                                           {0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56}));
+  const Pair scaled = m.mul(parts.mantissa, Constant2{0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56});
   const Pair sum = m.fast_two_sum(parts.exponent, scaled.hi);
   return with_log_specials(m, x, m.add(sum.hi, m.add(sum.lo, scaled.lo)));
 }
 
 Value* emit_log10(MathBuilder& m, Value* x) {
+  if (m.is_f32())
+    return float_log_in_base(m, x, {0x1.bcb7b2p-2, -0x1.5b235e39ab2a9p-27},
+                             {0x1.3442p-2, -0x1.95ec10c0219dcp-19});
   const LogParts parts = log_parts(m, {x}, /*precise=*/false);
-  const Pair scaled = m.mul(
-      parts.mantissa, m.by_type<Constant2>({0x1.bcb7b2p-2, -0x1.5b235e39ab2a9p-27},
-                                           {0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57}));
-  const Constant2 log10_2 = m.by_type<Constant2>({0x1.3442p-2, -0x1.95ec10c0219dcp-19},
-                                                 {0x1.34413509f78p-2, 0x1.fef311f12b358p-46});
+  const Pair scaled = m.mul(parts.mantissa, Constant2{0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57});
+  const Constant2 log10_2{0x1.34413509f78p-2, 0x1.fef311f12b358p-46};
   const Pair sum = m.fast_two_sum(m.mul(parts.exponent, log10_2.hi), scaled.hi);
   Value* low = m.add(m.mul_add(parts.exponent, log10_2.lo, scaled.lo), sum.lo);
   return with_log_specials(m, x, m.add(sum.hi, low));
 }
 
 Value* emit_log1p(MathBuilder& m, Value* x) {
-  const LogParts parts = log_parts(m, one_plus(m, {x}), /*precise=*/false);
-  Value* result = m.sum(log_pair(m, parts));
-  if (m.is_wide()) {
-    // Nothing kept 1 + x exact. Below 2^-8 the series of the leading terms is exact enough.
-    Value* s = m.div(x, m.add(x, 2.0));
-    Value* z = m.mul(s, s);
-    Value* near = m.mul_add(m.mul(z, s), m.poly(z, coeffs::log), m.mul(s, 2.0));
-    result = m.select(m.lt(m.abs(x), 0x1p-2), near, result);
+  Value* result;
+  if (m.is_f32()) {
+    const Constant2 ln2 = ln2_split(m);
+    const auto [e, f, rest] = float_log(m, one_plus(m, {x}));
+    result = m.mul_add(e, ln2.hi, m.add(m.mul_add(e, ln2.lo, rest), f));
+  } else {
+    result = m.sum(log_pair(m, log_parts(m, one_plus(m, {x}), /*precise=*/false)));
   }
+  if (m.is_wide()) result = m.select(m.lt(m.abs(x), 0x1p-2), log1p_near(m, x), result);
   // Zero keeps its sign.
   return with_log_specials(m, x, m.select(m.eq(x, 0), x, result), -1);
 }

@@ -21,12 +21,11 @@ constexpr double two_over_pi = 0x1.45f306dc9c883p-1;
 TrigReduction reduce_moderate(MathBuilder& m, Value* x) {
   const Rounded n = m.round(x, two_over_pi);
   if (m.is_f32()) {
-    // The first step is exact thanks to FMA; the second one's errors are recovered.
+    // The first step is exact thanks to FMA, the second rounds once. That rounding costs half a unit
+    // at most; recovering it would take as many operations again.
     Value* head = m.mul_add(n.value, -0x1.921fb6p+0, x);
-    const Pair second = m.two_prod(n.value, m.c(0x1.777a5cp-25));
-    const Pair r = m.two_sum(head, second.hi);
-    Value* low = m.mul_add(n.value, 0x1.ee59dap-50, m.add(r.lo, second.lo));
-    return {{r.hi, low}, n.bits};
+    Value* r = m.mul_add(n.value, 0x1.777a5cp-25, head);
+    return {{r, m.mul(n.value, 0x1.ee59dap-50)}, n.bits};
   }
   // Heads of 33 bits make n * head exact for |n| < 2^20, with or without FMA.
   Value* head = m.mul_add(n.value, -0x1.921fb544p+0, x);
@@ -80,6 +79,12 @@ struct SinCos {
 
 SinCos sin_cos(MathBuilder& m, Pair r) {
   Value* z = m.mul(r.hi, r.hi);
+  if (m.is_f32()) {
+    // The low part only counts for small r, so not for the cosine.
+    Value* sin_tail = m.mul_add(m.mul(z, r.hi), m.poly(z, coeffs::sin), r.lo);
+    Value* cos_tail = m.mul_add(m.poly(z, coeffs::cos), z, m.c(-0.5));
+    return {{r.hi, sin_tail}, {m.mul_add(cos_tail, z, m.c(1))}};
+  }
   Value* half = m.mul(z, 0.5);
   Value* w = m.b.CreateFSub(m.c(1), half);
   // cos(r) as the factor of the low part is enough at 1 - r^2/2.
