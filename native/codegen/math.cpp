@@ -21,6 +21,11 @@ bool prefers_wide(MathFn fn) {
     case MathFn::log1p:
     case MathFn::sin:
     case MathFn::cos:
+    case MathFn::asin:
+    case MathFn::acos:
+    case MathFn::asinh:
+    case MathFn::acosh:
+    case MathFn::atanh:
     case MathFn::sinh:
     case MathFn::cosh:
     case MathFn::tanh:

@@ -49,15 +49,12 @@ Value* bounded_abs(MathBuilder& m, Value* x, double float_bound, double double_b
   return m.at_most(m.abs(x), m.by_type(float_bound, double_bound));
 }
 
-// 2^28 and beyond: log(2a) is asinh a and acosh a to all bits; 1 / (4 a^2) is lost.
-constexpr double float_far = 0x1p14, double_far = 0x1p30;
+// From here on log(2a) is asinh a and acosh a to all bits; 1 / (4 a^2) is lost.
+double far_bound(const MathBuilder& m) { return m.by_type(0x1p14, 0x1p30); }
 
 // log(a + root) for far a too, where the root is a itself.
 Value* log_of_sum(MathBuilder& m, Value* a, Value* far, Pair near) {
-  const Pair u = m.select(far, Pair{a}, near);
-  LogParts parts = log_parts(m, u, /*precise=*/false);
-  parts.exponent = m.add(parts.exponent, m.select(far, m.c(1), m.c(0)));
-  return m.sum(log_pair(m, parts));
+  return log_kernel(m, m.select(far, Pair{a}, near), m.select(far, m.c(1), m.c(0)));
 }
 
 }  // namespace
@@ -76,16 +73,16 @@ namespace {
 
 // Float alone: 1 - 2 / (e^2a + 1), whose error fades as the quotient does, and a polynomial below.
 Value* tanh_f32(MathBuilder& m, Value* x) {
-  Value* z = m.mul(x, x);
-  Value* near = m.mul_add(m.mul(z, x), m.poly(z, coeffs::tanh), x);
   Value* a = m.abs(x);
+  Value* z = m.mul(a, a);
+  Value* near = m.mul_add(m.mul(z, a), m.poly(z, coeffs::tanh), a);
   const auto [n, r] = reduce_by_ln2(m, {m.at_most(m.mul(a, 2.0), 20.0)});
   Value* power = m.pow2(n.bits);
   Value* tail = m.mul_add(m.mul(r.hi, r.hi), m.poly(r.hi, coeffs::exp), r.hi);
   // e^2a + 1 in one rounding: 2^n + 1 is exact.
   Value* sum = m.mul_add(tail, power, m.add(power, 1.0));
   Value* far = m.b.CreateFSub(m.c(1), m.div(m.c(2), sum));
-  return m.select(m.gt(a, 0.8), m.copysign(far, x), near);
+  return m.copysign(m.select(m.gt(a, 0.8), far, near), x);
 }
 
 }  // namespace
@@ -100,8 +97,8 @@ Value* emit_tanh(MathBuilder& m, Value* x) {
 Value* emit_asinh(MathBuilder& m, Value* x) {
   // asinh a = log(1 + w), w = a + a^2 / (1 + sqrt(1 + a^2)): w keeps its relative accuracy near 0.
   Value* a = m.abs(x);
-  Value* far = m.gt(a, double_far);
-  Value* near = m.at_most(a, double_far);
+  Value* far = m.gt(a, far_bound(m));
+  Value* near = m.at_most(a, far_bound(m));
   const Pair square = m.two_prod(near, near);
   const Pair root = m.sqrt(one_plus(m, square));
   const Pair quotient = m.div(square, one_plus(m, root));
@@ -116,8 +113,8 @@ Value* emit_asinh(MathBuilder& m, Value* x) {
 
 Value* emit_acosh(MathBuilder& m, Value* x) {
   // With t = x - 1: acosh x = log(1 + w), w = t + sqrt(t (t + 2)).
-  Value* far = m.gt(x, double_far);
-  const Pair t{m.sub(m.at_most(x, double_far), 1.0)};
+  Value* far = m.gt(x, far_bound(m));
+  const Pair t{m.sub(m.at_most(x, far_bound(m)), 1.0)};
   const Pair root = m.sqrt(m.mul(t, m.two_sum(t.hi, m.c(2))));
   const Pair w = m.add(m.two_sum(root.hi, t.hi), root.lo);
   Value* y = log_of_sum(m, x, far, one_plus(m, w));
@@ -129,9 +126,8 @@ Value* emit_acosh(MathBuilder& m, Value* x) {
 Value* emit_atanh(MathBuilder& m, Value* x) {
   // atanh a = log(1 + w) / 2, w = 2a / (1 - a).
   Value* a = m.abs(x);
-  Value* y;
   const Pair w = m.div(Pair{m.mul(a, 2.0)}, m.two_sum(m.c(1), m.neg(a)));
-  y = m.mul(m.sum(log_pair(m, log_parts(m, one_plus(m, w), false))), 0.5);
+  Value* y = m.mul(log_kernel(m, one_plus(m, w)), 0.5);
   if (m.is_wide()) {
     Value* z = m.mul(a, a);
     Value* small = m.mul_add(m.mul(m.mul(z, a), 0.5), m.poly(z, coeffs::log), a);

@@ -8,9 +8,12 @@ using llvm::Value;
 
 namespace {
 
-constexpr Constant2 pi{0x1.921fb54442d18p+1, 0x1.1a62633145c07p-53};
-constexpr Constant2 half_pi{0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54};
-constexpr Constant2 quarter_pi{0x1.921fb54442d18p-1, 0x1.1a62633145c07p-55};
+// pi times a power of 2.
+Constant2 pi(const MathBuilder& m, double factor) {
+  const Constant2 pi = m.by_type<Constant2>({0x1.921fb6p+1, -0x1.777a5cf72cecep-24},
+                                            {0x1.921fb54442d18p+1, 0x1.1a62633145c07p-53});
+  return {pi.hi * factor, pi.lo * factor};
+}
 
 // asin t = t + t * tail for the t that serves |x| = a: a itself up to 1/2, and above that
 // sqrt((1 - a) / 2), from asin a = pi/2 - 2 asin t. Beyond 1 the root is NaN, as it should be.
@@ -43,8 +46,8 @@ Pair atan_ratio(MathBuilder& m, Value* n, Value* d) {
   Value* z = m.mul(t.hi, t.hi);
   Value* tail = m.mul_add(m.mul(z, t.hi), m.poly(z, coeffs::atan), t.lo);
   const Pair zero{m.c(0)};
-  const Pair base = m.select(beyond_second, m.constant(half_pi),
-                             m.select(beyond_first, m.constant(quarter_pi), zero));
+  const Pair base = m.select(beyond_second, m.constant(pi(m, 0.5)),
+                             m.select(beyond_first, m.constant(pi(m, 0.25)), zero));
   const Pair sum = m.fast_two_sum(base.hi, t.hi);
   return m.add(sum, m.add(base.lo, tail));
 }
@@ -55,7 +58,7 @@ Value* is_nan(MathBuilder& m, Value* x, Value* y) { return m.b.CreateFCmpUNO(x, 
 
 Value* emit_asin(MathBuilder& m, Value* x) {
   const auto [above_half, t, tail] = asin_core(m, m.abs(x));
-  const Pair base = m.select(above_half, m.constant(half_pi), Pair{m.c(0)});
+  const Pair base = m.select(above_half, m.constant(pi(m, 0.5)), Pair{m.c(0)});
   Value* factor = m.select(above_half, m.c(-2), m.c(1));
   const Pair sum = m.fast_two_sum(base.hi, m.mul(t.hi, factor));
   Value* low = m.mul_add(t.hi, tail, t.lo);
@@ -67,8 +70,8 @@ Value* emit_acos(MathBuilder& m, Value* x) {
   //   x <= -1/2: pi - 2 asin t     |x| < 1/2: pi/2 - asin x     x >= 1/2: 2 asin t
   const auto [above_half, t, tail] = asin_core(m, m.abs(x));
   Value* negative = m.lt(x, 0.0);
-  const Pair outer = m.select(negative, m.constant(pi), Pair{m.c(0)});
-  const Pair base = m.select(above_half, outer, m.constant(half_pi));
+  const Pair outer = m.select(negative, m.constant(pi(m, 1)), Pair{m.c(0)});
+  const Pair base = m.select(above_half, outer, m.constant(pi(m, 0.5)));
   Value* outer_factor = m.select(negative, m.c(-2), m.c(2));
   Value* inner_factor = m.select(negative, m.c(1), m.c(-1));
   Value* factor = m.select(above_half, outer_factor, inner_factor);
@@ -114,8 +117,9 @@ Value* emit_atan2(MathBuilder& m, Value* y, Value* x) {
   const Pair angle = atan_ratio(m, ay, ax);
   // The sign bit of x decides, also that of -0. pi - angle in the left half plane.
   Value* left = b.CreateICmpSLT(m.to_bits(x), m.ci(0));
-  const Pair full = m.fast_two_sum(m.c(pi.hi), m.neg(angle.hi));
-  Value* rest = m.add(m.sub(m.is_wide() ? nullptr : m.c(pi.lo), angle.lo), full.lo);
+  const Pair half_turn = m.constant(pi(m, 1));
+  const Pair full = m.fast_two_sum(half_turn.hi, m.neg(angle.hi));
+  Value* rest = m.add(m.sub(half_turn.lo, angle.lo), full.lo);
   Value* right_angle = m.sum(angle);
   if (m.is_f64()) right_angle = m.select(quotient_is_all, small_quotient, right_angle);
   Value* result = m.copysign(m.select(left, m.add(full.hi, rest), right_angle), y);

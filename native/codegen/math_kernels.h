@@ -33,7 +33,9 @@ struct LogParts {
 };
 LogParts log_parts(MathBuilder& m, Pair u, bool precise);
 Pair log_pair(MathBuilder& m, LogParts parts);
-Pair one_plus(MathBuilder& m, Pair w);  // 1 + w, for log1p-like use of log_pair
+// log(u 2^doublings) rounded; doublings may be null.
+llvm::Value* log_kernel(MathBuilder& m, Pair u, llvm::Value* doublings = nullptr);
+Pair one_plus(MathBuilder& m, Pair w);  // 1 + w, for log1p-like use of log_kernel
 // log(1 + w) for |w| <= 1/4 where `wide` did not keep 1 + w exact.
 llvm::Value* log1p_near(MathBuilder& m, llvm::Value* w);
 

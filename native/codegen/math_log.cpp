@@ -150,13 +150,21 @@ Value* float_log_in_base(MathBuilder& m, Value* x, Constant2 factor, Constant2 u
 
 }  // namespace
 
-Value* emit_log(MathBuilder& m, Value* x) {
-  const Constant2 ln2 = ln2_split(m);
-  if (m.is_f32()) {
-    const auto [e, f, rest] = float_log(m, {x});
-    Value* low = m.add(m.mul_add(e, ln2.lo, rest), f);
-    return with_log_specials(m, x, m.mul_add(e, ln2.hi, low));
+Value* log_kernel(MathBuilder& m, Pair u, Value* doublings) {
+  if (!m.is_f32()) {
+    LogParts parts = log_parts(m, u, /*precise=*/false);
+    parts.exponent = m.add(parts.exponent, doublings);
+    return m.sum(log_pair(m, parts));
   }
+  const Constant2 ln2 = ln2_split(m);
+  const auto [exponent, f, rest] = float_log(m, u);
+  Value* e = m.add(exponent, doublings);
+  return m.mul_add(e, ln2.hi, m.add(m.mul_add(e, ln2.lo, rest), f));
+}
+
+Value* emit_log(MathBuilder& m, Value* x) {
+  if (m.is_f32()) return with_log_specials(m, x, log_kernel(m, {x}));
+  const Constant2 ln2 = ln2_split(m);
   // 2s = f - s f exactly, which leaves the rounding of s to terms of order f^2 (Tang 1990).
   const auto [e, biased, mantissa] = split_exponent(m, x);
   Value* f = m.sub(mantissa, 1.0);
@@ -190,14 +198,7 @@ Value* emit_log10(MathBuilder& m, Value* x) {
 }
 
 Value* emit_log1p(MathBuilder& m, Value* x) {
-  Value* result;
-  if (m.is_f32()) {
-    const Constant2 ln2 = ln2_split(m);
-    const auto [e, f, rest] = float_log(m, one_plus(m, {x}));
-    result = m.mul_add(e, ln2.hi, m.add(m.mul_add(e, ln2.lo, rest), f));
-  } else {
-    result = m.sum(log_pair(m, log_parts(m, one_plus(m, {x}), /*precise=*/false)));
-  }
+  Value* result = log_kernel(m, one_plus(m, {x}));
   if (m.is_wide()) result = m.select(m.lt(m.abs(x), 0x1p-2), log1p_near(m, x), result);
   // Zero keeps its sign.
   return with_log_specials(m, x, m.select(m.eq(x, 0), x, result), -1);

@@ -21,11 +21,13 @@ constexpr double two_over_pi = 0x1.45f306dc9c883p-1;
 TrigReduction reduce_moderate(MathBuilder& m, Value* x) {
   const Rounded n = m.round(x, two_over_pi);
   if (m.is_f32()) {
-    // The first step is exact thanks to FMA, the second rounds once. That rounding costs half a unit
-    // at most; recovering it would take as many operations again.
+    // The first step is exact thanks to FMA. The second one's rounding error follows in two
+    // operations where the head dominates; where it does not, r is too small for it to matter.
     Value* head = m.mul_add(n.value, -0x1.921fb6p+0, x);
     Value* r = m.mul_add(n.value, 0x1.777a5cp-25, head);
-    return {{r, m.mul(n.value, 0x1.ee59dap-50)}, n.bits};
+    Value* error = m.mul_add(n.value, 0x1.777a5cp-25, m.sub(head, r));
+    error = m.select(m.gt(m.abs(head), 0x1p-9), error, m.c(0));
+    return {{r, m.mul_add(n.value, 0x1.ee59dap-50, error)}, n.bits};
   }
   // Heads of 33 bits make n * head exact for |n| < 2^20, with or without FMA.
   Value* head = m.mul_add(n.value, -0x1.921fb544p+0, x);
@@ -80,10 +82,10 @@ struct SinCos {
 SinCos sin_cos(MathBuilder& m, Pair r) {
   Value* z = m.mul(r.hi, r.hi);
   if (m.is_f32()) {
-    // The low part only counts for small r, so not for the cosine.
     Value* sin_tail = m.mul_add(m.mul(z, r.hi), m.poly(z, coeffs::sin), r.lo);
-    Value* cos_tail = m.mul_add(m.poly(z, coeffs::cos), z, m.c(-0.5));
-    return {{r.hi, sin_tail}, {m.mul_add(cos_tail, z, m.c(1))}};
+    // Small terms first: each sum of the size of z / 2 costs a quarter of a unit.
+    Value* small = m.mul_add(m.mul(z, z), m.poly(z, coeffs::cos), m.mul(m.neg(r.hi), r.lo));
+    return {{r.hi, sin_tail}, {m.c(1), m.mul_add(z, -0.5, small)}};
   }
   Value* half = m.mul(z, 0.5);
   Value* w = m.b.CreateFSub(m.c(1), half);
