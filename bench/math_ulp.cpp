@@ -3,10 +3,10 @@
 //   math_ulp [--no-accuracy] [--no-speed] [--samples=2^24] [--threads=2] [name...]
 //
 // Floats: every one of the 2^32 arguments (pow, atan2, hypot: samples), first against libmvec in
-// double where the host has AVX-512, and again against long double wherever that would raise the
-// maximum. Doubles: random samples against long double. Speed: 4096 arguments in cache, one core.
-#include <llvm/ADT/StringRef.h>
+// double, and again against long double wherever that would raise the maximum. Doubles: random
+// samples against long double. Speed: 4096 arguments in cache, one core. Needs an AVX-512 host.
 #include <immintrin.h>
+#include <llvm/ADT/StringRef.h>
 
 #include <algorithm>
 #include <atomic>
@@ -25,11 +25,11 @@ using cuvil::codegen::MathFn;
 
 // libmvec's AVX-512 entry points, two for each row.
 extern "C" {
-#define CUVIL_MVEC_1(name)             \
-  __m512 _ZGVeN16v_##name##f(__m512);  \
+#define CUVIL_MVEC_1(name)            \
+  __m512 _ZGVeN16v_##name##f(__m512); \
   __m512d _ZGVeN8v_##name(__m512d);
-#define CUVIL_MVEC_2(name)                      \
-  __m512 _ZGVeN16vv_##name##f(__m512, __m512);  \
+#define CUVIL_MVEC_2(name)                     \
+  __m512 _ZGVeN16vv_##name##f(__m512, __m512); \
   __m512d _ZGVeN8vv_##name(__m512d, __m512d);
 #define CUVIL_MATH(name, arity, doc) CUVIL_MVEC_##arity(name)
 #include "../native/codegen/math.def"
@@ -37,8 +37,7 @@ extern "C" {
 
 namespace {
 
-template <class T>
-using Map = void (*)(const T* x, const T* y, T* out, int64_t n);
+template <class T> using Map = void (*)(const T* x, const T* y, T* out, int64_t n);
 
 // Per function: libmvec over float and double arrays, scalar libm over both.
 struct Competitors {
@@ -48,23 +47,23 @@ struct Competitors {
   Map<double> scalar_f64;
 };
 
-#define CUVIL_LOOP(T, step, body)                                                        \
-  [](const T* x, [[maybe_unused]] const T* y, T* out, int64_t n) {                       \
-    for (int64_t k = 0; k < n; k += step) body;                                          \
+#define CUVIL_LOOP(T, step, body)                                  \
+  [](const T* x, [[maybe_unused]] const T* y, T* out, int64_t n) { \
+    for (int64_t k = 0; k < n; k += step) body;                    \
   }
-#define CUVIL_VECTOR_1(name)                                                             \
+#define CUVIL_VECTOR_1(name)                                                                     \
   CUVIL_LOOP(float, 16, _mm512_storeu_ps(out + k, _ZGVeN16v_##name##f(_mm512_loadu_ps(x + k)))), \
       CUVIL_LOOP(double, 8, _mm512_storeu_pd(out + k, _ZGVeN8v_##name(_mm512_loadu_pd(x + k))))
-#define CUVIL_VECTOR_2(name)                                                             \
-  CUVIL_LOOP(float, 16,                                                                  \
-             _mm512_storeu_ps(out + k, _ZGVeN16vv_##name##f(_mm512_loadu_ps(x + k),      \
-                                                           _mm512_loadu_ps(y + k)))),    \
-      CUVIL_LOOP(double, 8,                                                              \
-                 _mm512_storeu_pd(out + k, _ZGVeN8vv_##name(_mm512_loadu_pd(x + k),      \
-                                                           _mm512_loadu_pd(y + k))))
+#define CUVIL_VECTOR_2(name)                                                                      \
+  CUVIL_LOOP(float, 16,                                                                           \
+             _mm512_storeu_ps(                                                                    \
+                 out + k, _ZGVeN16vv_##name##f(_mm512_loadu_ps(x + k), _mm512_loadu_ps(y + k)))), \
+      CUVIL_LOOP(double, 8,                                                                       \
+                 _mm512_storeu_pd(                                                                \
+                     out + k, _ZGVeN8vv_##name(_mm512_loadu_pd(x + k), _mm512_loadu_pd(y + k))))
 #define CUVIL_SCALAR_1(name) \
   CUVIL_LOOP(float, 1, out[k] = std::name(x[k])), CUVIL_LOOP(double, 1, out[k] = std::name(x[k]))
-#define CUVIL_SCALAR_2(name)                           \
+#define CUVIL_SCALAR_2(name)                            \
   CUVIL_LOOP(float, 1, out[k] = std::name(x[k], y[k])), \
       CUVIL_LOOP(double, 1, out[k] = std::name(x[k], y[k]))
 
@@ -87,8 +86,7 @@ struct Worst {
   }
 };
 
-template <class T>
-KernelOptions fastest() {
+template <class T> KernelOptions fastest() {
   return {.lanes = host_lanes<T>(), .has_fma = host_has_fma()};
 }
 
@@ -127,8 +125,7 @@ Worst exhaustive_f32(const FunctionInfo& info, const Options& options) {
   return worst;
 }
 
-template <class T>
-Worst sampled(const FunctionInfo& info, const Options& options) {
+template <class T> Worst sampled(const FunctionInfo& info, const Options& options) {
   const MapKernel<T> kernel(info.fn, fastest<T>());
   constexpr size_t block = 1 << 16;
   std::atomic<size_t> next{0};
@@ -153,27 +150,19 @@ Worst sampled(const FunctionInfo& info, const Options& options) {
 }
 
 // The bulk of what programs pass: moderate arguments, no special values.
-template <class T>
-void typical(MathFn fn, std::vector<T>& x, std::vector<T>& y) {
+template <class T> void typical(MathFn fn, std::vector<T>& x, std::vector<T>& y) {
   double lo = -4, hi = 4;
   switch (fn) {
     case MathFn::log:
     case MathFn::log2:
     case MathFn::log10:
     case MathFn::log1p:
-    case MathFn::pow:
-      lo = 0.01;
-      break;
+    case MathFn::pow: lo = 0.01; break;
     case MathFn::asin:
     case MathFn::acos:
-    case MathFn::atanh:
-      lo = -0.999, hi = 0.999;
-      break;
-    case MathFn::acosh:
-      lo = 1, hi = 20;
-      break;
-    default:
-      break;
+    case MathFn::atanh: lo = -0.999, hi = 0.999; break;
+    case MathFn::acosh: lo = 1, hi = 20; break;
+    default: break;
   }
   std::mt19937_64 random(1);
   for (auto& v : x) v = static_cast<T>(std::uniform_real_distribution<double>(lo, hi)(random));
@@ -195,8 +184,7 @@ double throughput(const F& f, const std::vector<T>& x, const std::vector<T>& y, 
   return static_cast<double>(x.size()) / best * 1e-9;
 }
 
-template <class T>
-std::string speed(const FunctionInfo& info, Map<T> mvec, Map<T> scalar) {
+template <class T> std::string speed(const FunctionInfo& info, Map<T> mvec, Map<T> scalar) {
   std::vector<T> x(4096), y(4096);
   typical<T>(info.fn, x, y);
   const MapKernel<T> kernel(info.fn, fastest<T>());
@@ -220,7 +208,8 @@ std::string place(const FunctionInfo& info, const Worst& w) {
 void report(const FunctionInfo& info, const Options& options) {
   std::printf("| %s |", info.name);
   if (options.accuracy) {
-    const Worst f32 = info.arity == 1 ? exhaustive_f32(info, options) : sampled<float>(info, options);
+    const Worst f32 =
+        info.arity == 1 ? exhaustive_f32(info, options) : sampled<float>(info, options);
     const Worst f64 = sampled<double>(info, options);
     std::printf(" %s | %s |", place(info, f32).c_str(), place(info, f64).c_str());
   }
@@ -250,9 +239,9 @@ int main(int argc, char** argv) {
     else
       options.names.emplace_back(argument);
   }
-  std::printf("| function |%s%s\n",
-              options.accuracy ? " f32 max ulp | at | f64 max ulp | at |" : "",
-              options.speed ? " f32 G/s | ÷ libmvec | ÷ libm | f64 G/s | ÷ libmvec | ÷ libm |" : "");
+  std::printf(
+      "| function |%s%s\n", options.accuracy ? " f32 max ulp | at | f64 max ulp | at |" : "",
+      options.speed ? " f32 G/s | ÷ libmvec | ÷ libm | f64 G/s | ÷ libmvec | ÷ libm |" : "");
   std::printf("| --- |%s%s\n", options.accuracy ? " --- | --- | --- | --- |" : "",
               options.speed ? " --- | --- | --- | --- | --- | --- |" : "");
   for (const FunctionInfo& info : functions())

@@ -29,10 +29,8 @@ bool prefers_wide(MathFn fn) {
     case MathFn::sinh:
     case MathFn::cosh:
     case MathFn::tanh:
-    case MathFn::erf:
-      return false;
-    default:
-      return true;
+    case MathFn::erf: return false;
+    default: return true;
   }
 }
 
@@ -46,10 +44,10 @@ Value* call(Value* (*emit)(MathBuilder&, Value*, Value*), MathBuilder& m, Value*
 
 Value* dispatch(MathFn fn, MathBuilder& m, Value* x, Value* y) {
   switch (fn) {
-#define CUVIL_MATH(name, arity, doc) \
-  case MathFn::name:                 \
-    return call(emit_##name, m, x, y);
+// clang-format off
+#define CUVIL_MATH(name, arity, doc) case MathFn::name: return call(emit_##name, m, x, y);
 #include "math.def"
+// clang-format on
   }
   llvm_unreachable("MathFn outside math.def");
 }
@@ -72,8 +70,7 @@ Value* emit_math(MathFn fn, llvm::IRBuilderBase& b, Value* x, Value* y, const Ma
   }
   llvm::Type* wide = type->getWithNewType(b.getDoubleTy());
   MathBuilder m(b, Precision::wide, opt.has_fma, wide);
-  Value* result =
-      dispatch(fn, m, b.CreateFPExt(x, wide), y ? b.CreateFPExt(y, wide) : nullptr);
+  Value* result = dispatch(fn, m, b.CreateFPExt(x, wide), y ? b.CreateFPExt(y, wide) : nullptr);
   return b.CreateFPTrunc(result, type);
 }
 

@@ -88,15 +88,13 @@ Rounded MathBuilder::round(Value* x, double scale) {
   return {b.CreateFSub(shifted, magic), to_bits(shifted)};
 }
 
-double MathBuilder::to_fp_magic() const { return std::ldexp(1.0, mantissa); }
-
 Value* MathBuilder::to_fp(Value* n, double offset) {
-  return to_fp(n, c(to_fp_magic() + offset));
+  return to_fp(n, c(std::ldexp(1.0, mantissa) + offset));
 }
 
-Value* MathBuilder::to_fp(Value* n, Value* offset_with_magic) {
-  Value* shifted = from_bits(b.CreateOr(n, bits_of(to_fp_magic())));
-  return b.CreateFSub(shifted, offset_with_magic);
+Value* MathBuilder::to_fp(Value* n, Value* offset_plus_2_mantissa) {
+  Value* shifted = from_bits(b.CreateOr(n, bits_of(std::ldexp(1.0, mantissa))));
+  return b.CreateFSub(shifted, offset_plus_2_mantissa);
 }
 
 Value* MathBuilder::pow2(Value* n_bits) {

@@ -46,17 +46,16 @@ class MathBuilder {
   llvm::IRBuilderBase& b;
   const Precision precision;
   const bool has_fma;
-  llvm::Type* const fp;   // the working floating type, scalar or vector
-  llvm::Type* const i;    // the integer type of the same shape
-  const int mantissa;     // 23 or 52
-  const int bias;         // 127 or 1023
+  llvm::Type* const fp;  // the working floating type, scalar or vector
+  llvm::Type* const i;   // the integer type of the same shape
+  const int mantissa;    // 23 or 52
+  const int bias;        // 127 or 1023
 
   bool is_f32() const { return precision == Precision::f32; }
   bool is_f64() const { return precision == Precision::f64; }
   bool is_wide() const { return precision == Precision::wide; }
   // The alternative that belongs to the working type.
-  template <class T>
-  T by_type(T if_float, T if_double) const {
+  template <class T> T by_type(T if_float, T if_double) const {
     return is_f32() ? if_float : if_double;
   }
 
@@ -82,11 +81,10 @@ class MathBuilder {
   llvm::Value* copysign(llvm::Value* magnitude, llvm::Value* sign);
   llvm::Value* poly(llvm::Value* x, const Poly& coefficients);
 
-  // Comparisons are ordered: false for NaN, except ne.
+  // Comparisons are ordered: false for NaN.
   llvm::Value* lt(llvm::Value* x, double y) { return b.CreateFCmpOLT(x, c(y)); }
   llvm::Value* gt(llvm::Value* x, double y) { return b.CreateFCmpOGT(x, c(y)); }
   llvm::Value* eq(llvm::Value* x, double y) { return b.CreateFCmpOEQ(x, c(y)); }
-  llvm::Value* is_inf(llvm::Value* x) { return b.CreateFCmpOEQ(abs(x), inf()); }
   llvm::Value* select(llvm::Value* cond, llvm::Value* x, llvm::Value* y);
   Pair select(llvm::Value* cond, Pair x, Pair y);
   // Bounds that let NaN through, unlike minnum and maxnum.
@@ -97,10 +95,9 @@ class MathBuilder {
   llvm::Value* from_bits(llvm::Value* x) { return b.CreateBitCast(x, fp); }
   Rounded round(llvm::Value* x, double scale);  // x * scale to an integer below 2^(mantissa - 1)
   // An integer 0 <= n < 2^mantissa as a floating number, minus `offset`. Exact, and native
-  // everywhere: sitofp from 64 bits is not.
+  // everywhere: sitofp from 64 bits is not. The second form takes offset + 2^mantissa.
   llvm::Value* to_fp(llvm::Value* n, double offset);
-  llvm::Value* to_fp(llvm::Value* n, llvm::Value* offset_with_magic);
-  double to_fp_magic() const;
+  llvm::Value* to_fp(llvm::Value* n, llvm::Value* offset_plus_2_mantissa);
   llvm::Value* pow2(llvm::Value* n_bits);  // 2^n for the low bits of n; |n| < bias
   // x * 2^n with one rounding, also where the result is subnormal or overflows; |x| in [1/4, 4].
   llvm::Value* scale(llvm::Value* x, Rounded n);
@@ -110,12 +107,12 @@ class MathBuilder {
   Pair fast_two_sum(llvm::Value* x, llvm::Value* y);  // needs |x| >= |y| or x == 0
   Pair two_prod(llvm::Value* x, llvm::Value* y);
   // Double-word arithmetic on top, accurate to a few units of the low word's last bits.
-  Pair add(Pair x, llvm::Value* low);        // low is below x.hi
+  Pair add(Pair x, llvm::Value* low);  // low is below x.hi
   Pair mul(Pair x, Pair y);
   Pair mul(Pair x, Constant2 y);
   // x / y; 1 / y.hi must be a normal number and may be passed if an approximation is at hand.
   Pair div(Pair x, Pair y, llvm::Value* reciprocal = nullptr);
-  Pair sqrt(Pair x);                         // zero gives zero
+  Pair sqrt(Pair x);  // zero gives zero
   Pair neg(Pair x) { return {neg(x.hi), neg(x.lo)}; }
   Pair constant(Constant2 x) const { return {c(x.hi), is_wide() ? nullptr : c(x.lo)}; }
   llvm::Value* sum(Pair x) { return add(x.hi, x.lo); }

@@ -46,8 +46,9 @@ Value* emit_erf(MathBuilder& m, Value* x) {
   Value* a = m.abs(x);
   Value* near = m.add(x, erf_near_tail(m, x));
   Value* bounded = m.at_most(a, m.by_type(4.0, 6.0));
-  Value* far = m.is_f32() ? erf_far_f32(m, bounded)
-                          : m.b.CreateFSub(m.c(1), erfc_far(m, bounded, coeffs::erf_far, erfc_head));
+  Value* far = m.is_f32()
+                   ? erf_far_f32(m, bounded)
+                   : m.b.CreateFSub(m.c(1), erfc_far(m, bounded, coeffs::erf_far, erfc_head));
   return m.copysign(m.select(m.gt(a, split_point), far, near), x);
 }
 

@@ -61,8 +61,9 @@ Value* emit_exp2(MathBuilder& m, Value* x) {
   x = m.at_most(x, m.by_type(129.0, 1025.0));
   const Rounded n = m.round(x, 1.0);
   Value* r = m.sub(x, n.value);
-  const Pair r_ln2 = m.mul(Pair{r}, m.by_type<Constant2>({0x1.62e430p-1, -0x1.05c610ca86c39p-29},
-                                                        {0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56}));
+  const Pair r_ln2 =
+      m.mul(Pair{r}, m.by_type<Constant2>({0x1.62e430p-1, -0x1.05c610ca86c39p-29},
+                                          {0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56}));
   Value* tail = m.mul_add(m.mul(r, r), m.poly(r, coeffs::exp2), r_ln2.lo);
   return m.scale(m.add(m.add(r_ln2.hi, tail), 1.0), n);
 }

@@ -108,7 +108,8 @@ Value* emit_asinh(MathBuilder& m, Value* x) {
   if (m.is_wide()) y = m.select(m.lt(a, 0x1p-3), log1p_near(m, w.hi), y);
   // Infinity, NaN, and what is too small for its square to count.
   y = m.select(m.b.CreateFCmpOLT(a, m.inf()), y, a);
-  return m.copysign(m.select(m.lt(a, 0x1p-30), m.mul_add(m.mul(a, -1.0 / 6), m.mul(a, a), a), y), x);
+  return m.copysign(m.select(m.lt(a, 0x1p-30), m.mul_add(m.mul(a, -1.0 / 6), m.mul(a, a), a), y),
+                    x);
 }
 
 Value* emit_acosh(MathBuilder& m, Value* x) {

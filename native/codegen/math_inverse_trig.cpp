@@ -39,8 +39,8 @@ Pair atan_ratio(MathBuilder& m, Value* n, Value* d) {
   Value* beyond_first = m.b.CreateFCmpOGT(n, m.mul(d, 0x1.a827999fcef32p-2));
   Value* beyond_second = m.b.CreateFCmpOGT(n, m.mul(d, 0x1.3504f333f9de6p+1));
   const Pair middle_n = m.two_sum(n, m.neg(d)), middle_d = m.two_sum(n, d);
-  const Pair top = m.select(beyond_second, Pair{m.neg(d)},
-                            m.select(beyond_first, middle_n, Pair{n}));
+  const Pair top =
+      m.select(beyond_second, Pair{m.neg(d)}, m.select(beyond_first, middle_n, Pair{n}));
   const Pair bottom = m.select(beyond_second, Pair{n}, m.select(beyond_first, middle_d, Pair{d}));
   const Pair t = m.div(top, bottom);
   Value* z = m.mul(t.hi, t.hi);

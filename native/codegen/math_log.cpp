@@ -16,18 +16,19 @@ namespace {
 constexpr double sqrt_half = 0x1.6a09e667f3bcdp-1;
 
 struct Split {
-  Value* exponent;   // e as a floating number
-  Value* biased;     // e + bias as an integer
-  Value* mantissa;   // m
+  Value* exponent;  // e as a floating number
+  Value* biased;    // e + bias as an integer
+  Value* mantissa;  // m
 };
 
 Split split_exponent(MathBuilder& m, Value* x) {
-  Value* offset = m.c(m.to_fp_magic() + m.bias);
+  const double no_offset = std::ldexp(1.0, m.mantissa) + m.bias;
+  Value* offset = m.c(no_offset);
   if (!m.is_wide()) {  // a float in a double is never subnormal
     const int shift = m.mantissa + 1;
     Value* subnormal = m.lt(x, std::ldexp(1.0, 1 - m.bias));
     x = m.select(subnormal, m.mul(x, std::ldexp(1.0, shift)), x);
-    offset = m.select(subnormal, m.c(m.to_fp_magic() + m.bias + shift), offset);
+    offset = m.select(subnormal, m.c(no_offset + shift), offset);
   }
   Value* one = m.bits_of(1.0);
   Value* above = m.b.CreateAdd(m.to_bits(x), m.b.CreateSub(one, m.bits_of(sqrt_half)));
@@ -93,8 +94,7 @@ LogParts log_parts(MathBuilder& m, Pair u, bool precise) {
 }
 
 Pair log_pair(MathBuilder& m, LogParts parts) {
-  const Constant2 ln2 = m.by_type<Constant2>({0x1.62e400p-1, 0x1.7f7d1cf79abcap-20},
-                                             ln2_split(m));
+  const Constant2 ln2 = m.by_type<Constant2>({0x1.62e400p-1, 0x1.7f7d1cf79abcap-20}, ln2_split(m));
   if (m.is_wide()) {
     Value* low = m.mul_add(parts.exponent, ln2.lo, parts.mantissa.hi);
     return {m.mul_add(parts.exponent, ln2.hi, low)};
@@ -177,8 +177,7 @@ Value* emit_log(MathBuilder& m, Value* x) {
 }
 
 Value* emit_log2(MathBuilder& m, Value* x) {
-  if (m.is_f32())
-    return float_log_in_base(m, x, {0x1.715476p+0, 0x1.4ae0bf85ddf44p-26}, {1, 0});
+  if (m.is_f32()) return float_log_in_base(m, x, {0x1.715476p+0, 0x1.4ae0bf85ddf44p-26}, {1, 0});
   const LogParts parts = log_parts(m, {x}, /*precise=*/false);
   const Pair scaled = m.mul(parts.mantissa, Constant2{0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56});
   const Pair sum = m.fast_two_sum(parts.exponent, scaled.hi);
@@ -200,8 +199,9 @@ Value* emit_log10(MathBuilder& m, Value* x) {
 Value* emit_log1p(MathBuilder& m, Value* x) {
   Value* result = log_kernel(m, one_plus(m, {x}));
   if (m.is_wide()) result = m.select(m.lt(m.abs(x), 0x1p-2), log1p_near(m, x), result);
-  // Zero keeps its sign.
-  return with_log_specials(m, x, m.select(m.eq(x, 0), x, result), -1);
+  // What is small enough is its own result: zero keeps its sign and a subnormal its bits.
+  Value* tiny = m.lt(m.abs(x), m.by_type(0x1p-25, 0x1p-54));
+  return with_log_specials(m, x, m.select(tiny, x, result), -1);
 }
 
 }  // namespace cuvil::codegen

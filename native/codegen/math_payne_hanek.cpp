@@ -43,9 +43,9 @@ Words window(MathBuilder& m, Value* position, int last_position) {
   Value* word = b.CreateLShr(position, m.ci(6));
   int level = 1;
   while (2 * level <= last_word) level *= 2;
-  for (size_t reach = last_word; level > 0; level /= 2) {
+  for (; level > 0; level /= 2) {
     // After this level the words still needed start at most level - 1 further on.
-    reach = level - 1;
+    const size_t reach = level - 1;
     Value* taken = b.CreateICmpNE(b.CreateAnd(word, m.ci(level)), m.ci(0));
     Words next;
     for (size_t k = 0; k < window_words + 1 + reach && k < words.size(); k++)
@@ -92,8 +92,7 @@ TrigReduction reduce_double(MathBuilder& m, Value* x) {
   auto& b = m.b;
   Value* bits = m.to_bits(m.abs(x));
   Value* biased = b.CreateLShr(bits, m.ci(52));
-  Value* significand =
-      b.CreateOr(b.CreateAnd(bits, m.ci(0xfffffffffffff)), m.ci(int64_t{1} << 52));
+  Value* significand = b.CreateOr(b.CreateAnd(bits, m.ci(0xfffffffffffff)), m.ci(int64_t{1} << 52));
   // k = biased - 1075; the bits before k - 2 give multiples of 4. Arguments that are not huge give
   // positions out of range, and their lanes are discarded.
   Value* position = b.CreateSub(biased, m.ci(1075 + 2 - leading_zeros));

@@ -46,8 +46,8 @@ Value* emit_pow(MathBuilder& m, Value* x, Value* y) {
   const auto [integer, odd] = parity(m, y);
   Value* negative = b.CreateICmpSLT(m.to_bits(x), m.ci(0));
   Value* signed_result = m.select(b.CreateAnd(negative, odd), m.neg(magnitude), magnitude);
-  Value* undefined = b.CreateAnd(b.CreateAnd(negative, b.CreateNot(integer)),
-                                 b.CreateNot(at_extreme));
+  Value* undefined =
+      b.CreateAnd(b.CreateAnd(negative, b.CreateNot(integer)), b.CreateNot(at_extreme));
   Value* result = m.select(undefined, m.nan(), signed_result);
   result = m.select(b.CreateFCmpUNO(x, y), m.nan(), result);
   return m.select(b.CreateOr(m.eq(y, 0), m.eq(x, 1)), m.c(1), result);

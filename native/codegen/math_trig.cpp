@@ -10,6 +10,8 @@
 #include "math_coeffs.h"
 #include "math_kernels.h"
 
+#include <llvm/IR/MDBuilder.h>
+
 namespace cuvil::codegen {
 
 using llvm::Value;
@@ -46,23 +48,31 @@ TrigReduction reduce(MathBuilder& m, Value* x) {
   TrigReduction fast = reduce_moderate(m, x);
   // An infinity stays with the fast path, where inf - inf makes it NaN.
   Value* size = m.abs(x);
-  Value* huge = m.b.CreateAnd(m.gt(size, m.by_type(0x1p15, 0x1p20)),
-                              m.b.CreateFCmpOLT(size, m.inf()));
+  Value* huge =
+      m.b.CreateAnd(m.gt(size, m.by_type(0x1p15, 0x1p20)), m.b.CreateFCmpOLT(size, m.inf()));
   llvm::BasicBlock* entry = m.b.GetInsertBlock();
   llvm::Function* function = entry->getParent();
   auto& context = m.b.getContext();
-  auto* slow_block = llvm::BasicBlock::Create(context, "trig.huge", function);
-  auto* merge = llvm::BasicBlock::Create(context, "trig.reduced", function);
+  // What already follows the insertion point moves behind the merge.
+  llvm::BasicBlock* merge;
+  if (m.b.GetInsertPoint() == entry->end()) {
+    merge = llvm::BasicBlock::Create(context, "trig.reduced", function);
+  } else {
+    merge = entry->splitBasicBlock(m.b.GetInsertPoint(), "trig.reduced");
+    entry->getTerminator()->eraseFromParent();
+  }
+  auto* slow_block = llvm::BasicBlock::Create(context, "trig.huge", function, merge);
+  m.b.SetInsertPoint(entry);
+  m.b.CreateCondBr(any(m, huge), slow_block, merge,
+                   llvm::MDBuilder(context).createUnlikelyBranchWeights());
 
-  // The rest of a block that is already terminated or goes on moves behind the merge.
-  m.b.CreateCondBr(any(m, huge), slow_block, merge);
   m.b.SetInsertPoint(slow_block);
   const TrigReduction slow = reduce_huge(m, x);
   const Pair r = m.select(huge, slow.r, fast.r);
   Value* quadrant = m.b.CreateSelect(huge, slow.quadrant, fast.quadrant);
   m.b.CreateBr(merge);
 
-  m.b.SetInsertPoint(merge);
+  m.b.SetInsertPoint(merge, merge->begin());
   auto phi = [&](Value* from_fast, Value* from_slow) -> Value* {
     if (!from_slow) return nullptr;
     auto* node = m.b.CreatePHI(from_slow->getType(), 2);

@@ -17,8 +17,7 @@ using namespace llvm;
 
 namespace {
 
-template <class T>
-using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+template <class T> using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
 
 void build_map(Module& module, Type* scalar, MathFn fn, KernelOptions options) {
   LLVMContext& context = module.getContext();
@@ -37,9 +36,7 @@ void build_map(Module& module, Type* scalar, MathFn fn, KernelOptions options) {
   PHINode* k = b.CreatePHI(b.getInt64Ty(), 2);
   k->addIncoming(b.getInt64(0), entry);
   Type* value = options.lanes == 1 ? scalar : FixedVectorType::get(scalar, options.lanes);
-  auto at = [&](unsigned argument) {
-    return b.CreateInBoundsGEP(scalar, f->getArg(argument), k);
-  };
+  auto at = [&](unsigned argument) { return b.CreateInBoundsGEP(scalar, f->getArg(argument), k); };
   const Align align(scalar->getScalarSizeInBits() / 8);
   Value* x = b.CreateAlignedLoad(value, at(0), align);
   Value* y = b.CreateAlignedLoad(value, at(1), align);
@@ -55,8 +52,7 @@ void build_map(Module& module, Type* scalar, MathFn fn, KernelOptions options) {
 
 }  // namespace
 
-template <class T>
-MapKernel<T>::MapKernel(MathFn fn, KernelOptions options) {
+template <class T> MapKernel<T>::MapKernel(MathFn fn, KernelOptions options) {
   static const bool initialised = [] {
     InitializeNativeTarget();
     InitializeNativeTargetAsmPrinter();
@@ -103,10 +99,11 @@ MapKernel<T>::MapKernel(MathFn fn, KernelOptions options) {
 template class MapKernel<float>;
 template class MapKernel<double>;
 
-#define CUVIL_REFERENCE_1(name) \
-  [](long double x, long double) { return std::name(x); }, [](double x, double) { return std::name(x); }
-#define CUVIL_REFERENCE_2(name)                                   \
-  [](long double x, long double y) { return std::name(x, y); },   \
+#define CUVIL_REFERENCE_1(name)                            \
+  [](long double x, long double) { return std::name(x); }, \
+      [](double x, double) { return std::name(x); }
+#define CUVIL_REFERENCE_2(name)                                 \
+  [](long double x, long double y) { return std::name(x, y); }, \
       [](double x, double y) { return std::name(x, y); }
 
 const std::vector<FunctionInfo>& functions() {
@@ -122,8 +119,7 @@ bool host_has_fma() {
   return features.lookup("fma");
 }
 
-template <class T>
-unsigned host_lanes() {
+template <class T> unsigned host_lanes() {
   const auto features = sys::getHostCPUFeatures();
   const unsigned bytes = features.lookup("avx512f") ? 64 : features.lookup("avx2") ? 32 : 16;
   return bytes / sizeof(T);
@@ -134,8 +130,7 @@ template unsigned host_lanes<double>();
 
 namespace {
 
-template <class T, class Reference>
-double ulp_error_of(T result, Reference reference) {
+template <class T, class Reference> double ulp_error_of(T result, Reference reference) {
   using Limits = std::numeric_limits<T>;
   constexpr double never = std::numeric_limits<double>::infinity();
   if (std::isnan(reference) || std::isnan(result))
@@ -150,16 +145,15 @@ double ulp_error_of(T result, Reference reference) {
   if (std::isinf(reference) || std::abs(r) >= beyond) {
     if (std::isinf(result) && std::signbit(result) == std::signbit(reference)) return 0;
   }
-  const int exponent = r == 0 ? Limits::min_exponent - 1
-                              : std::max(std::ilogb(r), Limits::min_exponent - 1);
+  const int exponent =
+      r == 0 ? Limits::min_exponent - 1 : std::max(std::ilogb(r), Limits::min_exponent - 1);
   const int last = std::min(exponent, Limits::max_exponent - 1) - (Limits::digits - 1);
   return static_cast<double>(std::ldexp(std::abs(y - r), -last));
 }
 
 }  // namespace
 
-template <class T>
-double ulp_error(T result, long double reference) {
+template <class T> double ulp_error(T result, long double reference) {
   return ulp_error_of(result, reference);
 }
 
@@ -168,11 +162,11 @@ template double ulp_error(double, long double);
 
 double ulp_error_fast(float result, double reference) { return ulp_error_of(result, reference); }
 
-template <class T>
-std::vector<T> special_values() {
+template <class T> std::vector<T> special_values() {
   using Limits = std::numeric_limits<T>;
-  std::vector<T> values = {T(0), Limits::infinity(), Limits::quiet_NaN(), Limits::denorm_min(),
-                           Limits::min(), Limits::max(), Limits::epsilon()};
+  std::vector<T> values = {
+      T(0),          Limits::infinity(), Limits::quiet_NaN(), Limits::denorm_min(),
+      Limits::min(), Limits::max(),      Limits::epsilon()};
   auto around = [&](double center) {
     T below = static_cast<T>(center), above = below;
     for (int k = 0; k < 3; k++) {
@@ -187,11 +181,39 @@ std::vector<T> special_values() {
     around(std::ldexp(1.0, k)), values.push_back(T(std::ldexp(1.5, k)));
   for (int k = Limits::min_exponent10; k <= Limits::max_exponent10; k++)
     around(std::strtod(("1e" + std::to_string(k)).c_str(), nullptr));
-  for (double v : {0.41421356, 2.41421356, 0.5, 0.91, 0.92, 0.8, 1.4142135623730951, 0.7071067811865476,
-                   87.336544, 88.722839, 103.97208, 89.415985, 708.39641853226408,
-                   709.78271289338397, 745.13321910194122, 710.47586007394394, 149.0, 150.0,
-                   1022.0, 1074.0, 1075.0, 17.3, 37.4, 26.543, 27.226, 9.19455, 10.05, 3.8325, 5.9216,
-                   32768.0, 65536.0, 1048576.0, 6381956970095103.0 * 0x1p797})
+  for (double v : {0.41421356,
+                   2.41421356,
+                   0.5,
+                   0.91,
+                   0.92,
+                   0.8,
+                   1.4142135623730951,
+                   0.7071067811865476,
+                   87.336544,
+                   88.722839,
+                   103.97208,
+                   89.415985,
+                   708.39641853226408,
+                   709.78271289338397,
+                   745.13321910194122,
+                   710.47586007394394,
+                   149.0,
+                   150.0,
+                   1022.0,
+                   1074.0,
+                   1075.0,
+                   17.3,
+                   37.4,
+                   26.543,
+                   27.226,
+                   9.19455,
+                   10.05,
+                   3.8325,
+                   5.9216,
+                   32768.0,
+                   65536.0,
+                   1048576.0,
+                   6381956970095103.0 * 0x1p797})
     around(v);
   const size_t positive = values.size();
   for (size_t k = 0; k < positive; k++) values.push_back(-values[k]);
@@ -211,12 +233,9 @@ std::vector<Interval> intervals(MathFn fn, bool is_double) {
   auto pick = [&](double f, double d) { return is_double ? d : f; };
   const double tiny = pick(1e-12, 1e-20);
   switch (fn) {
-    case MathFn::exp:
-      return {{-1, 1}, {-30, 30}, {pick(-104, -746), pick(89, 710)}, {tiny, 1}};
-    case MathFn::exp2:
-      return {{-1, 1}, {-30, 30}, {pick(-151, -1076), pick(129, 1025)}, {tiny, 1}};
-    case MathFn::expm1:
-      return {{-1, 1}, {-40, 40}, {-2, pick(89, 710)}, {tiny, 1}, {-1, -tiny}};
+    case MathFn::exp: return {{-1, 1}, {-30, 30}, {pick(-104, -746), pick(89, 710)}, {tiny, 1}};
+    case MathFn::exp2: return {{-1, 1}, {-30, 30}, {pick(-151, -1076), pick(129, 1025)}, {tiny, 1}};
+    case MathFn::expm1: return {{-1, 1}, {-40, 40}, {-2, pick(89, 710)}, {tiny, 1}, {-1, -tiny}};
     case MathFn::log:
     case MathFn::log2:
     case MathFn::log10:
@@ -228,29 +247,19 @@ std::vector<Interval> intervals(MathFn fn, bool is_double) {
     case MathFn::tan:
       return {{-4, 4}, {-200, 200}, {-4e4, 4e4}, {-2e6, 2e6}, {1e3, pick(3e38, 1e308)}, {tiny, 10}};
     case MathFn::asin:
-    case MathFn::acos:
-      return {{-1, 1}, {0.4, 0.6}, {0.9, 1}, {tiny, 1}, {-1, -tiny}};
-    case MathFn::atan:
-      return {{-1, 1}, {-8, 8}, {0.3, 3}, {tiny, 1e12}};
+    case MathFn::acos: return {{-1, 1}, {0.4, 0.6}, {0.9, 1}, {tiny, 1}, {-1, -tiny}};
+    case MathFn::atan: return {{-1, 1}, {-8, 8}, {0.3, 3}, {tiny, 1e12}};
     case MathFn::sinh:
-    case MathFn::cosh:
-      return {{-1, 1}, {-10, 10}, {pick(-90, -711), pick(90, 711)}, {tiny, 1}};
-    case MathFn::tanh:
-      return {{-1, 1}, {-10, 10}, {tiny, 20}, {-25, 25}};
-    case MathFn::asinh:
-      return {{-1, 1}, {-100, 100}, {tiny, 1e3}, {1, pick(3e38, 1e308)}};
-    case MathFn::acosh:
-      return {{1, 2}, {1, 1.01}, {1, 100}, {1, pick(3e38, 1e308)}};
-    case MathFn::atanh:
-      return {{-1, 1}, {0.9, 1}, {tiny, 1}, {-0.3, 0.3}};
-    case MathFn::erf:
-      return {{-1, 1}, {-6, 6}, {0.85, 1}, {tiny, 6}};
-    case MathFn::erfc:
-      return {{-1, 1}, {-6, 6}, {0.5, pick(10.1, 27.3)}, {tiny, 6}};
+    case MathFn::cosh: return {{-1, 1}, {-10, 10}, {pick(-90, -711), pick(90, 711)}, {tiny, 1}};
+    case MathFn::tanh: return {{-1, 1}, {-10, 10}, {tiny, 20}, {-25, 25}};
+    case MathFn::asinh: return {{-1, 1}, {-100, 100}, {tiny, 1e3}, {1, pick(3e38, 1e308)}};
+    case MathFn::acosh: return {{1, 2}, {1, 1.01}, {1, 100}, {1, pick(3e38, 1e308)}};
+    case MathFn::atanh: return {{-1, 1}, {0.9, 1}, {tiny, 1}, {-0.3, 0.3}};
+    case MathFn::erf: return {{-1, 1}, {-6, 6}, {0.85, 1}, {tiny, 6}};
+    case MathFn::erfc: return {{-1, 1}, {-6, 6}, {0.5, pick(10.1, 27.3)}, {tiny, 6}};
     case MathFn::cbrt:
       return {{-1, 1}, {1, 8}, {tiny, 1e12}, {pick(1e-45, 5e-324), pick(3e38, 1e308)}};
-    default:
-      return {{-1, 1}, {-10, 10}, {0.5, 2}, {tiny, 1e12}};
+    default: return {{-1, 1}, {-10, 10}, {0.5, 2}, {tiny, 1e12}};
   }
 }
 
@@ -258,10 +267,7 @@ class Sampler {
  public:
   explicit Sampler(uint64_t seed) : random_(seed) {}
 
-  template <class T>
-  T any() {
-    return std::bit_cast<T>(static_cast<Bits<T>>(random_()));
-  }
+  template <class T> T any() { return std::bit_cast<T>(static_cast<Bits<T>>(random_())); }
   double unit() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
   double even(Interval i) { return i.lo + (i.hi - i.lo) * unit(); }
   // Evenly in the exponent if the interval does not contain 0.
@@ -270,8 +276,7 @@ class Sampler {
     const double ratio = std::log(i.hi / i.lo);
     return i.lo * std::exp(ratio * unit());
   }
-  template <class T>
-  T from(const std::vector<Interval>& list) {
+  template <class T> T from(const std::vector<Interval>& list) {
     const uint64_t choice = random_();
     const size_t k = choice % (list.size() + 1);
     if (k == list.size()) return any<T>();

@@ -23,8 +23,7 @@ struct KernelOptions {
 };
 
 // out[k] = fn(x[k], y[k]) for k < n; n is a multiple of the lanes.
-template <class T>
-class MapKernel {
+template <class T> class MapKernel {
  public:
   using Pointer = void (*)(const T* x, const T* y, T* out, int64_t n);
   MapKernel(MathFn fn, KernelOptions options);
@@ -48,20 +47,17 @@ struct FunctionInfo {
 const std::vector<FunctionInfo>& functions();
 
 bool host_has_fma();
-template <class T>
-unsigned host_lanes();  // of the widest vectors
+template <class T> unsigned host_lanes();  // of the widest vectors
 
 // |result - reference| in units of the last place of the reference in T; infinite where one is NaN
 // and the other not, where zeros differ in sign, or where only one is infinite without being close
 // to the overflow threshold.
-template <class T>
-double ulp_error(T result, long double reference);
+template <class T> double ulp_error(T result, long double reference);
 double ulp_error_fast(float result, double reference);
 
 // Zeros, infinities, NaN, subnormals, ends of the range, and neighbourhoods of small integers,
 // multiples of pi/2, powers of 2 and 10 and of the functions' own thresholds.
-template <class T>
-std::vector<T> special_values();
+template <class T> std::vector<T> special_values();
 
 // `count` arguments where the function is neither constant nor undefined: intervals of its own,
 // sampled evenly and evenly in the exponent, and all bit patterns.

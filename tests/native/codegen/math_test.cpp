@@ -2,6 +2,8 @@
 // bits at every vector width, no library call, with and without FMA, also on baseline x86-64.
 // CUVIL_MATH_FULL=1 takes 32 times as many samples; bench/math_ulp.cpp tests floats exhaustively.
 #include <gtest/gtest.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Support/raw_ostream.h>
 
 #include <bit>
 #include <cmath>
@@ -21,14 +23,14 @@ struct Bound {
 
 const std::map<MathFn, Bound>& bounds() {
   static const std::map<MathFn, Bound> table = {
-      {MathFn::exp, {1, 1}},      {MathFn::exp2, {1, 1}},    {MathFn::expm1, {1, 1}},
-      {MathFn::log, {1, 1}},      {MathFn::log2, {1, 1}},    {MathFn::log10, {1, 1}},
-      {MathFn::log1p, {1, 1}},    {MathFn::sin, {1, 1}},     {MathFn::cos, {1, 1}},
-      {MathFn::tan, {1, 1.25}},   {MathFn::asin, {1, 1}},    {MathFn::acos, {1, 1}},
-      {MathFn::atan, {1, 1}},     {MathFn::sinh, {1, 1}},    {MathFn::cosh, {1, 1}},
-      {MathFn::tanh, {1, 1}},     {MathFn::asinh, {1, 1}},   {MathFn::acosh, {1, 1}},
-      {MathFn::atanh, {1, 1}},    {MathFn::erf, {1, 1}},     {MathFn::erfc, {1, 3}},
-      {MathFn::cbrt, {1, 1}},     {MathFn::pow, {1, 1}},     {MathFn::atan2, {1, 1}},
+      {MathFn::exp, {1, 1}},    {MathFn::exp2, {1, 1}},  {MathFn::expm1, {1, 1}},
+      {MathFn::log, {1, 1}},    {MathFn::log2, {1, 1}},  {MathFn::log10, {1, 1}},
+      {MathFn::log1p, {1, 1}},  {MathFn::sin, {1, 1}},   {MathFn::cos, {1, 1}},
+      {MathFn::tan, {1, 1.25}}, {MathFn::asin, {1, 1}},  {MathFn::acos, {1, 1}},
+      {MathFn::atan, {1, 1}},   {MathFn::sinh, {1, 1}},  {MathFn::cosh, {1, 1}},
+      {MathFn::tanh, {1, 1}},   {MathFn::asinh, {1, 1}}, {MathFn::acosh, {1, 1}},
+      {MathFn::atanh, {1, 1}},  {MathFn::erf, {1, 1}},   {MathFn::erfc, {1, 3}},
+      {MathFn::cbrt, {1, 1}},   {MathFn::pow, {1, 1}},   {MathFn::atan2, {1, 1}},
       {MathFn::hypot, {1, 1}},
   };
   return table;
@@ -40,15 +42,13 @@ class MathTest : public ::testing::TestWithParam<FunctionInfo> {
  protected:
   const FunctionInfo& info() const { return GetParam(); }
 
-  template <class T>
-  double bound() const {
+  template <class T> double bound() const {
     const Bound b = bounds().at(info().fn);
     return sizeof(T) == 4 ? b.f32 : b.f64;
   }
 
   // Every special value, or every pair of a thinned list, then random arguments.
-  template <class T>
-  void arguments(size_t count, std::vector<T>& x, std::vector<T>& y) const {
+  template <class T> void arguments(size_t count, std::vector<T>& x, std::vector<T>& y) const {
     sample<T>(info().fn, 42, count, x, y);
     const auto special = special_values<T>();
     if (info().arity == 1) {
@@ -64,19 +64,18 @@ class MathTest : public ::testing::TestWithParam<FunctionInfo> {
     y.resize(x.size());
   }
 
-  template <class T>
-  static std::vector<T> corners() {
+  template <class T> static std::vector<T> corners() {
     using L = std::numeric_limits<T>;
-    std::vector<T> values = {T(0),   L::denorm_min(), L::min(),   T(0.5), T(1),  T(1.5), T(2),
-                             T(3),   T(0x1p23),       T(0x1p24) + 2,      T(0x1p52), T(0x1p53) - 1,
-                             T(0x1p53), L::max(),     L::infinity(), L::quiet_NaN()};
+    std::vector<T> values = {T(0),      L::denorm_min(), L::min(),      T(0.5),
+                             T(1),      T(1.5),          T(2),          T(3),
+                             T(0x1p23), T(0x1p24) + 2,   T(0x1p52),     T(0x1p53) - 1,
+                             T(0x1p53), L::max(),        L::infinity(), L::quiet_NaN()};
     const size_t count = values.size();
     for (size_t k = 0; k < count; k++) values.push_back(-values[k]);
     return values;
   }
 
-  template <class T>
-  void check_accuracy(KernelOptions options) const {
+  template <class T> void check_accuracy(KernelOptions options) const {
     const MapKernel<T> kernel(info().fn, options);
     ASSERT_EQ(kernel.error(), "");
     std::vector<T> x, y;
@@ -92,12 +91,11 @@ class MathTest : public ::testing::TestWithParam<FunctionInfo> {
     RecordProperty(sizeof(T) == 4 ? "f32_ulp" : "f64_ulp", std::to_string(worst));
     EXPECT_LE(worst, bound<T>()) << std::hexfloat << "x = " << x[at] << ", y = " << y[at]
                                  << ", result " << out[at] << ", reference "
-                                 << info().reference(x[at], y[at]) << std::defaultfloat << " at x = "
-                                 << x[at] << ", y = " << y[at];
+                                 << info().reference(x[at], y[at]) << std::defaultfloat
+                                 << " at x = " << x[at] << ", y = " << y[at];
   }
 
-  template <class T>
-  void check_same_bits() const {
+  template <class T> void check_same_bits() const {
     using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
     const bool fma = host_has_fma();
     const MapKernel<T> scalar(info().fn, {.has_fma = fma});
@@ -132,6 +130,7 @@ TEST_P(MathTest, DoubleWithoutFmaIsWithinBound) {
   check_accuracy<double>({.lanes = host_lanes<double>(), .has_fma = false});
 }
 TEST_P(MathTest, BaselineX86NeedsNoLibrary) {
+  // Scalar code of the same functions; calls into libm would not link.
   check_accuracy<float>({.has_fma = false, .baseline = true});
   check_accuracy<double>({.has_fma = false, .baseline = true});
 }
@@ -141,47 +140,77 @@ TEST_P(MathTest, DoubleBitsDoNotDependOnLanes) { check_same_bits<double>(); }
 INSTANTIATE_TEST_SUITE_P(All, MathTest, ::testing::ValuesIn(functions()),
                          [](const auto& test) { return std::string(test.param.name); });
 
-template <class T>
-T apply(MathFn fn, T x, T y = 0) {
+template <class T> T apply(MathFn fn, T x, T y = 0) {
   const MapKernel<T> kernel(fn, {.has_fma = host_has_fma()});
   T out;
   kernel(&x, &y, &out, 1);
   return out;
 }
 
-TEST(MathExact, ExponentialsAndLogarithms) {
-  EXPECT_EQ(apply(MathFn::exp, 0.0), 1.0);
-  EXPECT_EQ(apply(MathFn::exp, -0.0f), 1.0f);
-  EXPECT_EQ(apply(MathFn::cos, 0.0), 1.0);
-  const MapKernel<double> exp2(MathFn::exp2, {.has_fma = host_has_fma()});
-  const MapKernel<double> log2(MathFn::log2, {.has_fma = host_has_fma()});
-  for (double n = -1074; n < 1024; n++) {
-    double out, back;
-    exp2(&n, &n, &out, 1);
-    ASSERT_EQ(out, std::ldexp(1.0, static_cast<int>(n)));
+template <class T> class MathExact : public ::testing::Test {};
+using Types = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(MathExact, Types);
+
+TYPED_TEST(MathExact, ValuesAtZero) {
+  EXPECT_EQ(apply<TypeParam>(MathFn::exp, 0), 1);
+  EXPECT_EQ(apply<TypeParam>(MathFn::exp, TypeParam(-0.0)), 1);
+  EXPECT_EQ(apply<TypeParam>(MathFn::cos, 0), 1);
+  EXPECT_EQ(apply<TypeParam>(MathFn::cosh, 0), 1);
+}
+
+TYPED_TEST(MathExact, PowersOfTwo) {
+  using Limits = std::numeric_limits<TypeParam>;
+  const MapKernel<TypeParam> exp2(MathFn::exp2, {.has_fma = host_has_fma()});
+  const MapKernel<TypeParam> log2(MathFn::log2, {.has_fma = host_has_fma()});
+  for (int n = Limits::min_exponent - Limits::digits; n < Limits::max_exponent; n++) {
+    const TypeParam x = static_cast<TypeParam>(n);
+    TypeParam out, back;
+    exp2(&x, &x, &out, 1);
+    ASSERT_EQ(out, std::ldexp(TypeParam(1), n));
     log2(&out, &out, &back, 1);
-    ASSERT_EQ(back, n);
+    ASSERT_EQ(back, x);
   }
-  const MapKernel<double> log10(MathFn::log10, {.has_fma = host_has_fma()});
-  for (int n = 0; n <= 22; n++) {
-    double x = std::strtod(("1e" + std::to_string(n)).c_str(), nullptr), out;
+}
+
+TYPED_TEST(MathExact, PowersOfTen) {
+  const MapKernel<TypeParam> log10(MathFn::log10, {.has_fma = host_has_fma()});
+  const int last =
+      sizeof(TypeParam) == 4 ? 10 : 22;  // the largest that the type represents exactly
+  for (int n = 0; n <= last; n++) {
+    TypeParam x = 1, out;
+    for (int k = 0; k < n; k++) x *= 10;
     log10(&x, &x, &out, 1);
     ASSERT_EQ(out, n);
   }
 }
 
-TEST(MathExact, PowerOfOne) {
-  const MapKernel<double> pow(MathFn::pow, {.has_fma = host_has_fma()});
-  std::vector<double> x, y;
-  sample<double>(MathFn::log, 7, 4096, x, y);
-  for (double v : x) {
-    const double one = 1;
-    double out;
+TYPED_TEST(MathExact, FirstPower) {
+  const MapKernel<TypeParam> pow(MathFn::pow, {.has_fma = host_has_fma()});
+  std::vector<TypeParam> x, y;
+  sample<TypeParam>(MathFn::log, 7, 4096, x, y);
+  for (TypeParam v : x) {
+    const TypeParam one = 1;
+    TypeParam out;
     pow(&v, &one, &out, 1);
     if (!std::isnan(v)) {
       ASSERT_EQ(out, v);
     }
   }
+}
+
+// A function with control flow, emitted in front of instructions that exist already.
+TEST(MathControlFlow, SplitsTheBlockItIsEmittedInto) {
+  llvm::LLVMContext context;
+  llvm::Module module("split", context);
+  llvm::IRBuilder<> b(context);
+  auto* type = llvm::FunctionType::get(b.getFloatTy(), {b.getFloatTy()}, false);
+  auto* f = llvm::Function::Create(type, llvm::Function::ExternalLinkage, "f", module);
+  b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", f));
+  auto* sum = llvm::cast<llvm::Instruction>(b.CreateFAdd(f->getArg(0), f->getArg(0)));
+  b.CreateRet(sum);
+  b.SetInsertPoint(sum);
+  sum->setOperand(1, codegen::emit_math(MathFn::sin, b, f->getArg(0), nullptr, {.has_fma = true}));
+  EXPECT_FALSE(llvm::verifyModule(module, &llvm::errs()));
 }
 
 }  // namespace
