@@ -73,10 +73,10 @@ def remez(grid: Grid, degree: int, fixed: Sequence[mpf]) -> tuple[list[mpf], mpf
     """Minimax fit with the first len(fixed) coefficients given; returns all and the largest error."""
     first = len(fixed)
     free = degree + 1 - first
-    rest = [y - horner(fixed, t) for t, y in zip(grid.t, grid.y)]
+    rest = [y - horner(fixed, t) for t, y in zip(grid.t, grid.y, strict=True)]
     powers = [t**first for t in grid.t]
     if free == 0:
-        return list(fixed), max(abs(w * r) for w, r in zip(grid.w, rest))
+        return list(fixed), max(abs(w * r) for w, r in zip(grid.w, rest, strict=True))
     size = len(grid.t)
     points = [round((size - 1) * (1 - mp.cos(mp.pi * i / free)) / 2) for i in range(free + 1)]
     best: tuple[list[mpf], mpf] | None = None
@@ -92,10 +92,7 @@ def remez(grid: Grid, degree: int, fixed: Sequence[mpf]) -> tuple[list[mpf], mpf
             right[row] = rest[index]
         solution = mp.lu_solve(rows, right)
         c = [solution[k] for k in range(free)]
-        errors = [
-            w * (horner(c, t) * p - r)
-            for t, w, p, r in zip(grid.t, grid.w, powers, rest)
-        ]
+        errors = [w * (horner(c, t) * p - r) for t, w, p, r in zip(grid.t, grid.w, powers, rest, strict=True)]
         largest = max(abs(e) for e in errors)
         if best is None or largest < best[1]:
             best = ([*fixed, *c], largest)
@@ -129,7 +126,7 @@ def fit_rounded(fit: Fit, bits: int, goal: float, careful: int) -> tuple[list[mp
             fixed.append(round_to(c[len(fixed)], bits))
         c, _ = remez(grid, degree, fixed)
         c = [round_to(v, bits) for v in c]
-        error = max(abs(w * (horner(c, t) - y)) for t, w, y in zip(grid.t, grid.w, grid.y))
+        error = max(abs(w * (horner(c, t) - y)) for t, w, y in zip(grid.t, grid.w, grid.y, strict=True))
         return c, float(mp.log(error, 2))
     raise SystemExit(f"{fit.name}: no degree below 40 reaches 2^{goal}")
 
@@ -182,64 +179,196 @@ def t_of(a: mpf) -> mpf:
 ERF_SPLIT = mpf("0.92")
 
 FITS = [
-    Fit("exp", "(e^r - 1 - r) / r^2, |r| <= ln2/2",
-        lambda r: (mp.exp(r) - 1 - r) / r**2, lambda r: r**2 / mp.exp(r),
-        -HALF_LN2, HALF_LN2, -27.5, -58, -36),
-    Fit("exp2", "(2^r - 1 - r ln2) / r^2, |r| <= 1/2",
-        lambda r: (mp.power(2, r) - 1 - r * LN2) / r**2, lambda r: r**2 / mp.power(2, r),
-        mpf("-0.50001"), mpf("0.50001"), -27.5, -58, -36),
-    Fit("sinh", "(sinh r - r) / r^3 in z = r^2, |r| <= ln2/2",
+    Fit(
+        "exp",
+        "(e^r - 1 - r) / r^2, |r| <= ln2/2",
+        lambda r: (mp.exp(r) - 1 - r) / r**2,
+        lambda r: r**2 / mp.exp(r),
+        -HALF_LN2,
+        HALF_LN2,
+        -27.5,
+        -58,
+        -36,
+    ),
+    Fit(
+        "exp2",
+        "(2^r - 1 - r ln2) / r^2, |r| <= 1/2",
+        lambda r: (mp.power(2, r) - 1 - r * LN2) / r**2,
+        lambda r: r**2 / mp.power(2, r),
+        mpf("-0.50001"),
+        mpf("0.50001"),
+        -27.5,
+        -58,
+        -36,
+    ),
+    Fit(
+        "sinh",
+        "(sinh r - r) / r^3 in z = r^2, |r| <= ln2/2",
         lambda z: (mp.sinh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
         lambda z: z * mp.sqrt(z) / mp.sinh(mp.sqrt(z)),
-        mpf(0), HALF_LN2**2, -29, -59, -36),
-    Fit("cosh", "(cosh r - 1) / r^2 in z = r^2, |r| <= ln2/2",
-        lambda z: (mp.cosh(mp.sqrt(z)) - 1) / z, lambda z: z / mp.cosh(mp.sqrt(z)),
-        mpf(0), HALF_LN2**2, -29, -59, -36),
-    Fit("tanh", "(tanh x - x) / x^3 in z = x^2, |x| <= 0.8 (float only)",
+        mpf(0),
+        HALF_LN2**2,
+        -29,
+        -59,
+        -36,
+    ),
+    Fit(
+        "cosh",
+        "(cosh r - 1) / r^2 in z = r^2, |r| <= ln2/2",
+        lambda z: (mp.cosh(mp.sqrt(z)) - 1) / z,
+        lambda z: z / mp.cosh(mp.sqrt(z)),
+        mpf(0),
+        HALF_LN2**2,
+        -29,
+        -59,
+        -36,
+    ),
+    Fit(
+        "tanh",
+        "(tanh x - x) / x^3 in z = x^2, |x| <= 0.8 (float only)",
         lambda z: (mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
         lambda z: z * mp.sqrt(z) / mp.tanh(mp.sqrt(z)),
-        mpf(0), mpf("0.64"), -27.5, None, None),
-    Fit("log", "(log((1+s)/(1-s)) / s - 2) / s^2 in z = s^2",
-        log_r, lambda z: z / 2, mpf(0), LOG_S**2 * mpf("1.0001"), -29, -60, -36),
-    Fit("log_tail", "the same with its leading 2/3 taken out, for double-double logarithms",
-        lambda z: (log_r(z) - mpf(2) / 3) / z, lambda z: z * z / 2,
-        mpf(0), LOG_S**2 * mpf("1.0001"), -36, -68, -36),
-    Fit("log_poly", "(log(1+f) - f + f^2/2) / f^3, sqrt(1/2) <= 1+f <= sqrt(2)",
-        lambda f: (mp.log1p(f) - f + f * f / 2) / f**3, lambda f: f**3 / mp.log1p(f),
-        1 / mp.sqrt(2) - 1 - mpf("1e-4"), mp.sqrt(2) - 1 + mpf("1e-4"), -26.5, None, None),
-    Fit("sin", "(sin r - r) / r^3 in z = r^2, |r| <= pi/4",
+        mpf(0),
+        mpf("0.64"),
+        -27.5,
+        None,
+        None,
+    ),
+    Fit(
+        "log",
+        "(log((1+s)/(1-s)) / s - 2) / s^2 in z = s^2",
+        log_r,
+        lambda z: z / 2,
+        mpf(0),
+        LOG_S**2 * mpf("1.0001"),
+        -29,
+        -60,
+        -36,
+    ),
+    Fit(
+        "log_tail",
+        "the same with its leading 2/3 taken out, for double-double logarithms",
+        lambda z: (log_r(z) - mpf(2) / 3) / z,
+        lambda z: z * z / 2,
+        mpf(0),
+        LOG_S**2 * mpf("1.0001"),
+        -36,
+        -68,
+        -36,
+    ),
+    Fit(
+        "log_poly",
+        "(log(1+f) - f + f^2/2) / f^3, sqrt(1/2) <= 1+f <= sqrt(2)",
+        lambda f: (mp.log1p(f) - f + f * f / 2) / f**3,
+        lambda f: f**3 / mp.log1p(f),
+        1 / mp.sqrt(2) - 1 - mpf("1e-4"),
+        mp.sqrt(2) - 1 + mpf("1e-4"),
+        -26.5,
+        None,
+        None,
+    ),
+    Fit(
+        "sin",
+        "(sin r - r) / r^3 in z = r^2, |r| <= pi/4",
         lambda z: (mp.sin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
         lambda z: z * mp.sqrt(z) / mp.sin(mp.sqrt(z)),
-        mpf(0), QUARTER_PI**2, -28, -58, -36),
-    Fit("cos", "(cos r - 1 + r^2/2) / r^4 in z = r^2, |r| <= pi/4",
+        mpf(0),
+        QUARTER_PI**2,
+        -28,
+        -58,
+        -36,
+    ),
+    Fit(
+        "cos",
+        "(cos r - 1 + r^2/2) / r^4 in z = r^2, |r| <= pi/4",
         lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2,
         lambda z: z**2 / mp.cos(mp.sqrt(z)),
-        mpf(0), QUARTER_PI**2, -28, -58, -36),
-    Fit("asin", "(asin x - x) / x^3 in z = x^2, |x| <= 1/2",
+        mpf(0),
+        QUARTER_PI**2,
+        -28,
+        -58,
+        -36,
+    ),
+    Fit(
+        "asin",
+        "(asin x - x) / x^3 in z = x^2, |x| <= 1/2",
         lambda z: (mp.asin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
         lambda z: z * mp.sqrt(z) / mp.asin(mp.sqrt(z)),
-        mpf(0), mpf("0.25"), -28, -58, -36),
-    Fit("atan", "(atan t - t) / t^3 in z = t^2, |t| <= tan(pi/8)",
+        mpf(0),
+        mpf("0.25"),
+        -28,
+        -58,
+        -36,
+    ),
+    Fit(
+        "atan",
+        "(atan t - t) / t^3 in z = t^2, |t| <= tan(pi/8)",
         lambda z: (mp.atan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
         lambda z: z * mp.sqrt(z) / mp.atan(mp.sqrt(z)),
-        mpf(0), TAN_EIGHTH**2 * mpf("1.001"), -28, -58, -36),
-    Fit("erf", "erf(x)/x - 1 in z = x^2, |x| <= 0.92",
+        mpf(0),
+        TAN_EIGHTH**2 * mpf("1.001"),
+        -28,
+        -58,
+        -36,
+    ),
+    Fit(
+        "erf",
+        "erf(x)/x - 1 in z = x^2, |x| <= 0.92",
         lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1,
         lambda z: mp.sqrt(z) / mp.erf(mp.sqrt(z)),
-        mpf(0), ERF_SPLIT**2, -28, -58, -36, 8),
-    Fit("erf_log", "-log(erfc a)/a - 1, 0.92 <= a <= 4, error seen by erf (float only)",
-        lambda a: -mp.log(mp.erfc(a)) / a - 1, lambda a: mp.erfc(a) * a / mp.erf(a),
-        ERF_SPLIT, mpf(4), -27, None, None),
-    Fit("erfc", "(1 + 2a) e^(a^2) erfc(a) - 1.2265625 in t = (a - 3.75) / (a + 3.75), 0.8 <= a <= 27.5",
-        lambda t: scaled_erfcx(t) - ERFC_HEAD, lambda t: 1 / scaled_erfcx(t),
-        t_of(ERFC_LO), t_of(ERFC_HI), None, -57, -36, 0),
-    Fit("erf_far", "the same for erf alone: 0.9 <= a <= 6, error seen by erf",
+        mpf(0),
+        ERF_SPLIT**2,
+        -28,
+        -58,
+        -36,
+        8,
+    ),
+    Fit(
+        "erf_log",
+        "-log(erfc a)/a - 1, 0.92 <= a <= 4, error seen by erf (float only)",
+        lambda a: -mp.log(mp.erfc(a)) / a - 1,
+        lambda a: mp.erfc(a) * a / mp.erf(a),
+        ERF_SPLIT,
+        mpf(4),
+        -27,
+        None,
+        None,
+    ),
+    Fit(
+        "erfc",
+        "(1 + 2a) e^(a^2) erfc(a) - 1.2265625 in t = (a - 3.75) / (a + 3.75), 0.8 <= a <= 27.5",
+        lambda t: scaled_erfcx(t) - ERFC_HEAD,
+        lambda t: 1 / scaled_erfcx(t),
+        t_of(ERFC_LO),
+        t_of(ERFC_HI),
+        None,
+        -57,
+        -36,
+        0,
+    ),
+    Fit(
+        "erf_far",
+        "the same for erf alone: 0.9 <= a <= 6, error seen by erf",
         lambda t: scaled_erfcx(t) - ERFC_HEAD,
         lambda t: mp.erfc(t_to_a(t, ERFC_K)) / mp.erf(t_to_a(t, ERFC_K)) / scaled_erfcx(t),
-        t_of(mpf("0.9")), t_of(mpf(6)), None, -58, -36, 0),
-    Fit("rcbrt", "m^(-1/3), 1 <= m <= 2, a start for one quartic step",
-        lambda m: mp.power(m, mpf(-1) / 3), lambda m: mp.power(m, mpf(1) / 3),
-        mpf(1), mpf(2), -12, -14, -12),
+        t_of(mpf("0.9")),
+        t_of(mpf(6)),
+        None,
+        -58,
+        -36,
+        0,
+    ),
+    Fit(
+        "rcbrt",
+        "m^(-1/3), 1 <= m <= 2, a start for one quartic step",
+        lambda m: mp.power(m, mpf(-1) / 3),
+        lambda m: mp.power(m, mpf(1) / 3),
+        mpf(1),
+        mpf(2),
+        -12,
+        -14,
+        -12,
+    ),
 ]
 
 BITS = {"f32": 24, "f64": 53, "wide": 53}

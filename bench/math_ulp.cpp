@@ -18,7 +18,7 @@
 #include <mutex>
 #include <thread>
 
-#include "../tests/native/codegen/math_harness.h"
+#include "codegen/math_harness.h"
 
 using namespace cuvil::testing;
 using cuvil::codegen::MathFn;
@@ -32,7 +32,7 @@ extern "C" {
   __m512 _ZGVeN16vv_##name##f(__m512, __m512); \
   __m512d _ZGVeN8vv_##name(__m512d, __m512d);
 #define CUVIL_MATH(name, arity, doc) CUVIL_MVEC_##arity(name)
-#include "../native/codegen/math.def"
+#include "codegen/math.def"
 }
 
 namespace {
@@ -69,7 +69,7 @@ struct Competitors {
 
 const Competitors competitors[] = {
 #define CUVIL_MATH(name, arity, doc) {CUVIL_VECTOR_##arity(name), CUVIL_SCALAR_##arity(name)},
-#include "../native/codegen/math.def"
+#include "codegen/math.def"
 };
 
 struct Options {

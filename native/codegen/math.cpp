@@ -47,7 +47,7 @@ Value* dispatch(MathFn fn, MathBuilder& m, Value* x, Value* y) {
 // clang-format off
 #define CUVIL_MATH(name, arity, doc) case MathFn::name: return call(emit_##name, m, x, y);
 #include "math.def"
-// clang-format on
+    // clang-format on
   }
   llvm_unreachable("MathFn outside math.def");
 }

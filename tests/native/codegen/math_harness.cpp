@@ -109,7 +109,7 @@ template class MapKernel<double>;
 const std::vector<FunctionInfo>& functions() {
   static const std::vector<FunctionInfo> list = {
 #define CUVIL_MATH(name, arity, doc) {MathFn::name, #name, arity, CUVIL_REFERENCE_##arity(name)},
-#include "../../../native/codegen/math.def"
+#include "codegen/math.def"
   };
   return list;
 }

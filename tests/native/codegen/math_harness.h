@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "../../../native/codegen/math.h"
+#include "codegen/math.h"
 
 namespace cuvil::testing {
 
