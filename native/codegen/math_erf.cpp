@@ -10,7 +10,9 @@ using llvm::Value;
 
 namespace {
 
-constexpr double split_point = 0.91;
+// Where the far form takes over. erfc cannot wait as long: there the odd polynomial's rounding
+// errors meet a small result.
+constexpr double erf_split = 0.91, erfc_split = 0.8;
 constexpr double k = 3.75;
 // Part of g's constant term, added last: the rounding of a coefficient near 1 would show.
 constexpr double erfc_head = 1.2265625;
@@ -49,7 +51,7 @@ Value* emit_erf(MathBuilder& m, Value* x) {
   Value* far = m.is_f32()
                    ? erf_far_f32(m, bounded)
                    : m.b.CreateFSub(m.c(1), erfc_far(m, bounded, coeffs::erf_far, erfc_head));
-  return m.copysign(m.select(m.gt(a, split_point), far, near), x);
+  return m.copysign(m.select(m.gt(a, erf_split), far, near), x);
 }
 
 Value* emit_erfc(MathBuilder& m, Value* x) {
@@ -58,7 +60,7 @@ Value* emit_erfc(MathBuilder& m, Value* x) {
   Value* near = m.add(head.hi, m.sub(head.lo, erf_near_tail(m, x)));
   Value* far = erfc_far(m, m.at_most(a, 27.5), coeffs::erfc, erfc_head);
   far = m.select(m.lt(x, 0.0), m.b.CreateFSub(m.c(2), far), far);
-  return m.select(m.gt(a, split_point), far, near);
+  return m.select(m.gt(a, erfc_split), far, near);
 }
 
 }  // namespace cuvil::codegen

@@ -23,14 +23,14 @@ struct Bound {
 
 const std::map<MathFn, Bound>& bounds() {
   static const std::map<MathFn, Bound> table = {
-      {MathFn::exp, {1, 1}},    {MathFn::exp2, {1, 1}},  {MathFn::expm1, {1, 1}},
-      {MathFn::log, {1, 1}},    {MathFn::log2, {1, 1}},  {MathFn::log10, {1, 1}},
-      {MathFn::log1p, {1, 1}},  {MathFn::sin, {1, 1}},   {MathFn::cos, {1, 1}},
-      {MathFn::tan, {1, 1.25}}, {MathFn::asin, {1, 1}},  {MathFn::acos, {1, 1}},
-      {MathFn::atan, {1, 1}},   {MathFn::sinh, {1, 1}},  {MathFn::cosh, {1, 1}},
-      {MathFn::tanh, {1, 1}},   {MathFn::asinh, {1, 1}}, {MathFn::acosh, {1, 1}},
-      {MathFn::atanh, {1, 1}},  {MathFn::erf, {1, 1}},   {MathFn::erfc, {1, 3}},
-      {MathFn::cbrt, {1, 1}},   {MathFn::pow, {1, 1}},   {MathFn::atan2, {1, 1}},
+      {MathFn::exp, {1, 1}},     {MathFn::exp2, {1, 1}},   {MathFn::expm1, {1.1, 1.1}},
+      {MathFn::log, {1, 1}},     {MathFn::log2, {1.2, 1}}, {MathFn::log10, {1.1, 1}},
+      {MathFn::log1p, {1, 1}},   {MathFn::sin, {1.1, 1}},  {MathFn::cos, {1.1, 1}},
+      {MathFn::tan, {1, 1}},     {MathFn::asin, {1, 1}},   {MathFn::acos, {1, 1}},
+      {MathFn::atan, {1, 1}},    {MathFn::sinh, {1, 1}},   {MathFn::cosh, {1, 1}},
+      {MathFn::tanh, {1.1, 1}},  {MathFn::asinh, {1, 1}},  {MathFn::acosh, {1, 1}},
+      {MathFn::atanh, {1.1, 1}}, {MathFn::erf, {1, 1}},    {MathFn::erfc, {1, 1.5}},
+      {MathFn::cbrt, {1, 1}},    {MathFn::pow, {1, 1}},    {MathFn::atan2, {1, 1}},
       {MathFn::hypot, {1, 1}},
   };
   return table;
