@@ -31,8 +31,9 @@ extern "C" {
 #define CUVIL_MVEC_2(name)                     \
   __m512 _ZGVeN16vv_##name##f(__m512, __m512); \
   __m512d _ZGVeN8vv_##name(__m512d, __m512d);
-#define CUVIL_MATH(name, arity, doc) CUVIL_MVEC_##arity(name)
-#include "codegen/math.def"
+#define CUVIL_MATH(name, arity) CUVIL_MVEC_##arity(name)
+#include "ops/math.def"
+#undef CUVIL_MATH
 }
 
 namespace {
@@ -68,8 +69,9 @@ struct Competitors {
       CUVIL_LOOP(double, 1, out[k] = std::name(x[k], y[k]))
 
 const Competitors competitors[] = {
-#define CUVIL_MATH(name, arity, doc) {CUVIL_VECTOR_##arity(name), CUVIL_SCALAR_##arity(name)},
-#include "codegen/math.def"
+#define CUVIL_MATH(name, arity) {CUVIL_VECTOR_##arity(name), CUVIL_SCALAR_##arity(name)},
+#include "ops/math.def"
+#undef CUVIL_MATH
 };
 
 struct Options {

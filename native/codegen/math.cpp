@@ -45,8 +45,9 @@ Value* call(Value* (*emit)(MathBuilder&, Value*, Value*), MathBuilder& m, Value*
 Value* dispatch(MathFn fn, MathBuilder& m, Value* x, Value* y) {
   switch (fn) {
 // clang-format off
-#define CUVIL_MATH(name, arity, doc) case MathFn::name: return call(emit_##name, m, x, y);
-#include "math.def"
+#define CUVIL_MATH(name, arity) case MathFn::name: return call(emit_##name, m, x, y);
+#include "ops/math.def"
+#undef CUVIL_MATH
     // clang-format on
   }
   llvm_unreachable("MathFn outside math.def");

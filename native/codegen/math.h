@@ -4,14 +4,11 @@
 
 #include <llvm/IR/IRBuilder.h>
 
-#include <cstdint>
+#include "ops/tape.h"
 
 namespace cuvil::codegen {
 
-enum class MathFn : uint8_t {
-#define CUVIL_MATH(name, arity, doc) name,
-#include "math.def"
-};
+using ops::MathFn;  // the rows of ops/math.def
 
 struct MathOptions {
   // Whether llvm.fma is one instruction on the target. If not, none is emitted.

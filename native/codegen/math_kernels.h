@@ -7,8 +7,9 @@ namespace cuvil::codegen {
 
 #define CUVIL_MATH_PARAMETERS_1 MathBuilder &m, llvm::Value *x
 #define CUVIL_MATH_PARAMETERS_2 MathBuilder &m, llvm::Value *x, llvm::Value *y
-#define CUVIL_MATH(name, arity, doc) llvm::Value* emit_##name(CUVIL_MATH_PARAMETERS_##arity);
-#include "math.def"
+#define CUVIL_MATH(name, arity) llvm::Value* emit_##name(CUVIL_MATH_PARAMETERS_##arity);
+#include "ops/math.def"
+#undef CUVIL_MATH
 #undef CUVIL_MATH_PARAMETERS_1
 #undef CUVIL_MATH_PARAMETERS_2
 

@@ -108,8 +108,9 @@ template class MapKernel<double>;
 
 const std::vector<FunctionInfo>& functions() {
   static const std::vector<FunctionInfo> list = {
-#define CUVIL_MATH(name, arity, doc) {MathFn::name, #name, arity, CUVIL_REFERENCE_##arity(name)},
-#include "codegen/math.def"
+#define CUVIL_MATH(name, arity) {MathFn::name, #name, arity, CUVIL_REFERENCE_##arity(name)},
+#include "ops/math.def"
+#undef CUVIL_MATH
   };
   return list;
 }
