@@ -43,6 +43,11 @@ struct OpInfo : ir::OpDesc {
   int8_t arity = 1;  // -1: any
   // kPointwise, kCreate
   Ref (*body)(const BodyContext&) = nullptr;
+  // NumPy's loops, where the op is a ufunc: the input types in the order in which NumPy searches them
+  // (NumPy's type characters; all inputs share a type), and the result type of each: "=" the same,
+  // one character for all loops, or one character a loop. A leading '-': not for bool; '!': ints and
+  // bool run the last loop.
+  std::string_view loops = {}, outputs = "=";
   // kReduce
   ReduceKind reduction = ReduceKind::kSum;
   // kMovement with one operand: the access of the result from the operand's; false if the operand's
@@ -148,7 +153,12 @@ struct FamilyTable {
   std::span<const OpInfo> ops;
   std::span<const DialectRow> rows;
 };
-FamilyTable pointwise_table();
+FamilyTable arith_table();     // pointwise, by sub-family
+FamilyTable compare_table();
+FamilyTable logic_table();
+FamilyTable math_table();
+FamilyTable round_table();
+FamilyTable select_table();
 FamilyTable reduce_table();
 FamilyTable contract_table();
 FamilyTable movement_table();

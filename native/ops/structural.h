@@ -22,6 +22,9 @@
 //   check {op: i (Predicate::Op), lhs: D[1], rhs: D[1], error: i (ErrorClass), message: s, remedy: s,
 //          payload: D}                        -> no result; raises unless lhs op rhs
 //   host_call %operands... {spec: i}          -> results as declared
+//
+// A pointwise op that may raise (Effect::kMayRaise, its body has a check) carries what it raises:
+// {error: i (ErrorClass), message: s, remedy: s}.
 #pragma once
 
 #include "ir/graph.h"
