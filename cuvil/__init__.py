@@ -1,0 +1,48 @@
+"""Cuvil compiles the NumPy function in front of you to native code of this machine.
+
+Examples
+--------
+>>> import numpy as np
+>>> import cuvil
+>>> @cuvil.jit(shape_hint={"x": (1, 128), "w": (128, 64)})
+... def matmul_inference(x, w):
+...     return np.maximum(x @ w, 0.0)
+>>> x = np.ones((1, 128), np.float32)
+>>> w = np.ones((128, 64), np.float32)
+>>> matmul_inference(x, w)[0, 0]
+np.float32(128.0)
+"""
+
+from cuvil import errors, runtime
+from cuvil._api import compile, explain, get_compiled_module, jit
+from cuvil._version import __version__
+from cuvil.errors import (
+    CacheError,
+    CuvilError,
+    CuvilPerformanceWarning,
+    DeviceError,
+    DTypeError,
+    InternalError,
+    OutOfMemoryError,
+    ShapeError,
+    UnsupportedError,
+)
+
+__all__ = [
+    "CacheError",
+    "CuvilError",
+    "CuvilPerformanceWarning",
+    "DTypeError",
+    "DeviceError",
+    "InternalError",
+    "OutOfMemoryError",
+    "ShapeError",
+    "UnsupportedError",
+    "__version__",
+    "compile",
+    "errors",
+    "explain",
+    "get_compiled_module",
+    "jit",
+    "runtime",
+]

@@ -1,0 +1,36 @@
+#include "python/state.h"
+
+#include "python/code_hash.h"
+
+namespace cuvil::python {
+
+bool State::read_code() {
+  PyRef now = PyRef::borrow(PyFunction_GET_CODE(function.get()));
+  Binder b;
+  if (!b.read(now.get())) return false;
+  binder = std::move(b);
+  artifact::Hash hash = hash_code(now.get());
+  if (code && hash != code_hash) {
+    for (auto& e : entries) retired.push_back(std::move(e));
+    entries.clear();
+    last = nullptr;
+    last_entry = nullptr;
+  }
+  code = std::move(now);
+  code_hash = hash;
+  return true;
+}
+
+int State::traverse(visitproc visit, void* arg) const {
+  Py_VISIT(function.get());
+  Py_VISIT(code.get());
+  for (const auto* list : {&entries, &retired})
+    for (const auto& e : *list) {
+      if (int r = e->specialisation->traverse(visit, arg)) return r;
+      if (!e->recipe) continue;
+      for (const PyRef& o : e->recipe->kept) Py_VISIT(o.get());
+    }
+  return 0;
+}
+
+}  // namespace cuvil::python
