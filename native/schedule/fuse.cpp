@@ -21,7 +21,7 @@ using ops::OpInfo;
 namespace {
 
 constexpr double kCheap = 4;           // operations that cost less than a store and a load
-constexpr double kCheapFactor = 8;     // of an element of a matmul operand, computed once a panel
+constexpr double kCheapFactor = 3;     // of an element of a matmul operand, computed as a scalar
 constexpr double kLargest = 256;       // operations in one kernel
 constexpr int32_t kMostWide = 2;       // full-size operands worth reading again
 
@@ -109,6 +109,21 @@ bool FusionPlan::is_cheap(ValueId v) const {
   return cost_[v.id] <= kCheap && wide_[v.id] <= kMostWide;
 }
 
+// A reduction's result after pointwise ops, none of which anybody else reads.
+bool FusionPlan::ends_reduction(ValueId v) const {
+  const ir::Op* op = g_.def(v);
+  if (!op) return false;
+  for (ValueId o : op->operands) {
+    const OpInfo* def = info_of(g_, o);
+    if (!def || users_[o.id].size() != 1 || root_[o.id]) continue;
+    const ir::Op& made = *g_.def(o);
+    if (is_heavy(*def)) return true;
+    bool passes = def->family == Family::kPointwise || (is_movement(made) && !repeats(g_, made));
+    if (passes && ends_reduction(o)) return true;
+  }
+  return false;
+}
+
 void FusionPlan::measure(ir::RegionId r) {
   for (OpId id : g_.region(r).ops) {
     const ir::Op& op = g_.op(id);
@@ -124,7 +139,7 @@ void FusionPlan::measure(ir::RegionId r) {
       wide_[v.id] = once ? 0 : root_[op.operands[0].id] ? 1 : wide_[op.operands[0].id];
     }
     if (info.family != Family::kPointwise) continue;
-    cost_[v.id] = info.recompute ? 0 : op_cost(g_, id);
+    cost_[v.id] = op_cost(g_, id);
     wide_[v.id] = 0;
     std::vector<ValueId> distinct;
     for (ValueId o : op.operands) {
@@ -182,6 +197,8 @@ void FusionPlan::choose_shared(ir::RegionId r) {
     bool shared = mine.size() > 1 || (flags & (kSpread | kNested));
     if (is_heavy(info) && mine.size() > 1) root_[v.id] = 1;
     if (info.family != Family::kPointwise) continue;
+    // What two kernels need of a reduction is best stored with what is done to it.
+    if (mine.size() > 1 && ends_reduction(v)) root_[v.id] = 1;
     bool scalar = g_.type(v).rank() == 0 && !(flags & kNested);
     if (shared && !scalar && !is_cheap(v)) root_[v.id] = 1;
     if (flags & kFactorB && cost_[v.id] > 0) root_[v.id] = 1;

@@ -47,6 +47,7 @@ class FusionPlan {
 
  private:
   void measure(ir::RegionId r);
+  bool ends_reduction(ir::ValueId v) const;
   void choose_shared(ir::RegionId r);
   void choose_reductions(ir::RegionId r);
 
