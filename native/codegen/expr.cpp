@@ -3,18 +3,7 @@
 
 #include <llvm/IR/Intrinsics.h>
 
-#if __has_include("codegen/math.h")
 #include "codegen/math.h"
-#else
-namespace cuvil::codegen {
-enum class MathFn : uint8_t;
-struct MathOptions {
-  bool has_fma;
-};
-llvm::Value* emit_math(MathFn fn, llvm::IRBuilderBase& b, llvm::Value* x, llvm::Value* y,
-                       const MathOptions& options);
-}  // namespace cuvil::codegen
-#endif
 
 namespace cuvil::codegen {
 

@@ -19,6 +19,8 @@ using llvm::Value;
 namespace {
 
 constexpr int64_t kPackBytes = 512 << 10;  // B beyond this is copied into panels
+constexpr int64_t kStreamBytes = 256 << 10;  // B beyond this is read row by row for one row of A
+constexpr int64_t kStreamColumns = 2048;
 constexpr int64_t kRowBlock = 96;          // rows of a task, where rows are divided
 constexpr unsigned kEpilogueInRegisters = 60;  // weight of an epilogue times registers of a tile
 
@@ -160,6 +162,9 @@ class Chooser {
         (k_example * n_example * element > kPackBytes || tape_weight(k_.tape) > 8))
       p.pack = true;
 
+    p.stream = m == 1 && !p.along_k && !p.mixed && !p.pack && contiguous(p, p.rhs, p.n()) &&
+               k_example * n_example * element > kStreamBytes && k_example >= 32;
+
     unsigned weight = std::max(1u, tape_weight(k_.epilogue));
     bool scattered = false;
     for (const PlanAccess& s : p.plan.stores)
@@ -296,10 +301,10 @@ void emit_matmul(FunctionBuilder& entry, const schedule::Kernel& k) {
   };
   ir::Dim batches = d.constant(1);
   for (size_t i = 0; i < p.batch; ++i) batches = d.mul(batches, p.plan.axes[i].extent);
-  ir::Dim panels = p.along_k ? d.constant(1) : blocks_of(n, p.columns);
+  ir::Dim panels = p.along_k ? d.constant(1) : blocks_of(n, p.stream ? kStreamColumns : p.columns);
   // Rows are divided too when the kernel is large; blocks start at multiples of a tile.
   const int64_t block_rows = p.along_k ? 64 : std::max<int64_t>(1, kRowBlock / p.rows) * p.rows;
-  ir::Dim blocks = worth_dividing(k, 2) ? blocks_of(m, block_rows) : d.constant(1);
+  ir::Dim blocks = worth_dividing(k, 2) && !p.stream ? blocks_of(m, block_rows) : d.constant(1);
   ir::Dim tasks = d.mul(d.mul(batches, panels), blocks);
 
   run_over(entry, k, tasks, true, [&](FunctionBuilder& f, Value* begin, Value* end) {
@@ -330,6 +335,12 @@ void emit_matmul(FunctionBuilder& entry, const schedule::Kernel& k) {
                            : layout.at_most(f.add(layout.row_begin, f.number(block_rows)), rows_end);
       if (p.along_k) {
         layout.dots();
+        return;
+      }
+      if (p.stream) {
+        Value* n0 = f.mul(panel, f.number(kStreamColumns));
+        Value* left = f.sub(layout.tiles().extent(p.n()), n0);
+        layout.tiles().stream_row(n0, layout.at_most(left, f.number(kStreamColumns)), kStreamColumns);
         return;
       }
       layout.panel(panel, [&](Value* n0, Value* n_new, unsigned columns) {

@@ -22,6 +22,7 @@ struct MatMulPlan {
   unsigned columns = 1;          // of a tile, a power of two
   bool mixed = false;            // a factor depends on both m and n: one row at a time
   bool along_k = false;          // dot products: lanes run along k
+  bool stream = false;           // one row of A, a large B
   bool pack = false;             // panels of B are copied before they are used
   bool tile_buffer = false;      // the epilogue works on a tile in memory, not in registers
 };
@@ -40,6 +41,8 @@ class TileEmitter {
   // `n_new` have been stored by a tile that overlaps this one.
   void tile(llvm::Value* m0, llvm::Value* n0, int64_t rows, unsigned columns, llvm::Value* packed,
             llvm::Value* m_new, llvm::Value* n_new);
+  // All of the one row of a result at columns [n0, n0 + columns).
+  void stream_row(llvm::Value* n0, llvm::Value* columns, int64_t most_columns);
   // `rows` by `columns` dot products, each along k.
   void dot_tile(llvm::Value* m0, llvm::Value* n0, int64_t rows, int64_t columns);
 
@@ -53,6 +56,10 @@ class TileEmitter {
   llvm::SmallVector<llvm::Value*, 8> row_values(TapeNest& n, ops::Ref factor, llvm::Value* k,
                                                 llvm::Value* n0, unsigned parts, unsigned width);
   void open(TapeNest& n, llvm::Value* m, llvm::Value* n0, unsigned width);
+  // The epilogue over a part of a tile that lies at `at`.
+  void finish_region(llvm::Value* at, int64_t row_bytes, llvm::Value* m0, llvm::Value* n0,
+                     std::pair<llvm::Value*, llvm::Value*> rows,
+                     std::pair<llvm::Value*, llvm::Value*> columns);
   llvm::Value* multiply_add(llvm::Value* a, llvm::Value* b, llvm::Value* acc);
   llvm::Value* add(llvm::Value* a, llvm::Value* b);
   llvm::Value* zero(unsigned width);

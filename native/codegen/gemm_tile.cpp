@@ -10,6 +10,7 @@ namespace {
 
 // FMA latency times throughput: fewer independent chains leave the unit idle.
 constexpr int64_t kChains = 8;
+constexpr int64_t kStreams = 8;
 
 DType in_memory(DType t) { return t == DType::kF16 ? DType::kF32 : t; }
 
@@ -196,8 +197,14 @@ void TileEmitter::finish_buffer(llvm::ArrayRef<Value*> acc, Value* m0, Value* n0
   for (size_t i = 0; i < acc.size(); ++i)
     expr_.store(acc[i], f_.offset(at, f_.number(static_cast<int64_t>(i) * width * size_of(held))), held,
                 width);
+  finish_region(at, row_bytes, m0, n0, {f_.sub(m_new, m0), f_.number(rows)},
+                {f_.sub(n_new, n0), f_.number(columns)});
+}
 
+void TileEmitter::finish_region(Value* at, int64_t row_bytes, Value* m0, Value* n0,
+                                std::pair<Value*, Value*> rows, std::pair<Value*, Value*> columns) {
   // The accumulator becomes one more load.
+  const DType held = in_memory(p_.type);
   const schedule::Kernel& k = *p_.kernel;
   ops::Tape tape = k.epilogue;
   for (ops::Inst& i : tape.insts) {
@@ -210,8 +217,8 @@ void TileEmitter::finish_buffer(llvm::ArrayRef<Value*> acc, Value* m0, Value* n0
     r.ranges.push_back({f_.number(0), f_.number(1)});
     r.origin.push_back(batch_[x]);
   }
-  r.ranges.push_back({f_.sub(m_new, m0), f_.number(rows)});
-  r.ranges.push_back({f_.sub(n_new, n0), f_.number(columns)});
+  r.ranges.push_back(rows);
+  r.ranges.push_back(columns);
   r.origin.push_back(m0);
   r.origin.push_back(n0);
   auto from_here = [&](Memory m) {
@@ -229,6 +236,53 @@ void TileEmitter::finish_buffer(llvm::ArrayRef<Value*> acc, Value* m0, Value* n0
   r.index_axis.assign(p_.plan.index_axis.begin(), p_.plan.index_axis.end());
   for (const auto& s : k.stores) r.values.push_back(s.value);
   emit_region(f_, tape, r, false);
+}
+
+// One row of A times a large B: whole rows of B are read in turn, kStreams at a time, and added to a row of
+// accumulators in memory, so that the hardware sees a few long streams instead of a jump at every step.
+void TileEmitter::stream_row(Value* n0, Value* columns, int64_t most_columns) {
+  const DType held = in_memory(p_.type);
+  const int k_axis = static_cast<int>(p_.k()), inner = k_axis;
+  Value* row = f_.stack(f_.unit.i8, static_cast<uint64_t>(most_columns * size_of(held)), 64);
+  Widths w;
+  w.single = p_.lanes;
+  w.body = 2 * p_.lanes;
+  w.masked = f_.unit.target.has_masks;
+  llvm::Type* element = expr_.memory_type(held, 1);
+  auto at = [&](Value* j) { return f_.b.CreateGEP(element, row, j); };
+  auto add_rows = [&](Value* k, int64_t count) {
+    std::vector<TapeNest> a, b;
+    for (int64_t u = 0; u < count; ++u) {
+      Value* here = f_.add(k, f_.number(u));
+      a.push_back(nest(p_.kernel->tape, {p_.lhs}, p_.k() + 1, -1));
+      open(a.back(), f_.number(0), f_.number(0), 1);
+      a.back().enter(k_axis, here);
+      a.back().prepare(p_.lanes);
+      b.push_back(row_nest(p_.rhs, f_.number(0)));
+      b.back().enter(static_cast<int>(p_.n()), here);
+      b.back().prepare(p_.lanes);
+    }
+    vector_loop(f_, w, f_.number(0), columns, [&](Value* j, unsigned width, Value* mask) {
+      Value* acc = expr_.load(at(j), held, width, mask);
+      for (int64_t u = 0; u < count; ++u) {
+        b[u].enter(inner, f_.add(n0, j), width, mask);
+        acc = multiply_add(a[u].value(p_.lhs, width), b[u].value(p_.rhs, width), acc);
+      }
+      expr_.store(acc, at(j), held, width, mask);
+    });
+  };
+  Value* end = extent(p_.k());
+  Value* whole = f_.b.CreateAnd(end, f_.number(-kStreams));
+  vector_loop(f_, w, f_.number(0), columns, [&](Value* j, unsigned width, Value* mask) {
+    expr_.store(zero(width), at(j), held, width, mask);
+  });
+  f_.loop(f_.number(0), whole, kStreams, [&](Value* k) { add_rows(k, kStreams); });
+  f_.loop(whole, end, 1, [&](Value* k) { add_rows(k, 1); });
+  if (p_.type == DType::kF16)
+    vector_loop(f_, w, f_.number(0), columns, [&](Value* j, unsigned width, Value* mask) {
+      expr_.store(expr_.round_f16(expr_.load(at(j), held, width, mask), width), at(j), held, width, mask);
+    });
+  finish_region(row, 0, f_.number(0), n0, {f_.number(0), f_.number(1)}, {f_.number(0), columns});
 }
 
 void TileEmitter::dot_tile(Value* m0, Value* n0, int64_t rows, int64_t columns) {

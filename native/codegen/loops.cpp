@@ -204,11 +204,12 @@ void emit_map(FunctionBuilder& entry, const schedule::Kernel& k) {
     sort_axes(u, p, p.stores[0], 0, p.axes.size());
     merge_axes(u, p, k, 0, p.axes.size());
   }
-  ir::Dim count = p.axes.empty() ? u.dims.constant(1) : p.axes[0].extent;
+  const size_t divided = divided_axis(u, p, p.axes.size());
+  ir::Dim count = p.axes.empty() ? u.dims.constant(1) : p.axes[divided].extent;
   run_over(entry, k, count, !ordered, [&](FunctionBuilder& f, Value* begin, Value* end) {
     Region r;
     for (size_t i = 0; i < p.axes.size(); ++i)
-      r.ranges.push_back(i == 0 ? std::pair{begin, end}
+      r.ranges.push_back(i == divided ? std::pair{begin, end}
                                 : std::pair<Value*, Value*>{f.number(0), f.dim(p.axes[i].extent)});
     for (const PlanAccess& a : p.loads) r.loads.push_back(make_memory(f, a));
     for (const PlanAccess& a : p.stores) r.stores.push_back(make_memory(f, a));

@@ -87,6 +87,16 @@ size_t merge_axes(Unit& u, Plan& p, const schedule::Kernel& k, size_t first, siz
   return last;
 }
 
+size_t divided_axis(Unit& u, const Plan& p, size_t last) {
+  constexpr int64_t kEnough = 16;
+  size_t best = 0;
+  for (size_t i = 1; i < last; ++i) {
+    const int64_t at_best = u.dims.example(p.axes[best].extent).value_or(kEnough);
+    if (at_best < kEnough && u.dims.example(p.axes[i].extent).value_or(0) > at_best) best = i;
+  }
+  return best;
+}
+
 bool stores_into_loads(const schedule::Program& p, const schedule::Kernel& k) {
   // Arguments may be the same memory as one another; arena buffers may share bytes.
   for (const auto& s : k.stores) {

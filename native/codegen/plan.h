@@ -38,6 +38,8 @@ void sort_axes(Unit& u, Plan& p, const PlanAccess& lead, size_t first, size_t la
 // tape reads stay apart. Returns the new `last`.
 size_t merge_axes(Unit& u, Plan& p, const schedule::Kernel& k, size_t first, size_t last);
 
+// Which of axes [0, last) is divided among threads: the first, unless it is short and another is longer.
+size_t divided_axis(Unit& u, const Plan& p, size_t last);
 // |stride| in the call that is compiled for; -1: unknown.
 int64_t example_stride(Unit& u, ir::Dim d);
 bool stores_into_loads(const schedule::Program& p, const schedule::Kernel& k);

@@ -23,6 +23,7 @@ constexpr double kChunk_ns = 40e3;
 struct ReducePlan {
   Plan plan;
   size_t kept = 0;
+  size_t divided = 0;     // the kept axis that is divided among threads
   int vector_axis = -1;  // a kept axis (the last one), the last axis, or -1
   bool ordered = false;
   bool columns() const { return vector_axis >= 0 && vector_axis < static_cast<int>(kept); }
@@ -80,7 +81,7 @@ class ReduceEmitter {
     for (const auto& s : k.stores) results_.push_back(s.value);
   }
 
-  // All results whose first kept axis lies in [begin, end) (all of them if none is kept).
+  // All results whose divided axis lies in [begin, end) (all of them if none is kept).
   void whole(Value* begin, Value* end) {
     TapeNest nest = tape_nest();
     nest.begin();
@@ -109,8 +110,8 @@ class ReduceEmitter {
       epilogue(closed, at_, 1, nullptr);
       return;
     }
-    Value* from = axis == 0 ? begin : f_.number(0);
-    Value* to = axis == 0 ? end : extent(axis);
+    Value* from = axis == p_.divided ? begin : f_.number(0);
+    Value* to = axis == p_.divided ? end : extent(axis);
     if (static_cast<int>(axis) == p_.vector_axis) {
       // The last kept axis; lanes are results.
       Widths w = widths(axis, as_const(to) && as_const(from) ? std::optional(*as_const(to) - *as_const(from))
@@ -130,7 +131,7 @@ class ReduceEmitter {
     f_.loop(from, to, 1, [&](Value* i) {
       nest.enter(static_cast<int>(axis), i);
       at_.push_back(i);
-      over_kept(nest, axis + 1, nullptr, nullptr);
+      over_kept(nest, axis + 1, begin, end);
       at_.pop_back();
     });
   }
@@ -467,13 +468,14 @@ void emit_chunked(FunctionBuilder& entry, const schedule::Kernel& k, const Reduc
 
 void emit_reduce(FunctionBuilder& entry, const schedule::Kernel& k) {
   Unit& u = entry.unit;
-  const ReducePlan p = choose(u, k);
+  ReducePlan p = choose(u, k);
+  p.divided = divided_axis(u, p.plan, p.kept);
   if (p.kept == 0 && !p.ordered && !p.plan.axes.empty() &&
       worth_dividing(k, u.dims.example(p.plan.axes[0].extent).value_or(1))) {
     emit_chunked(entry, k, p);
     return;
   }
-  ir::Dim count = p.kept > 0 ? p.plan.axes[0].extent : u.dims.constant(1);
+  ir::Dim count = p.kept > 0 ? p.plan.axes[p.divided].extent : u.dims.constant(1);
   run_over(entry, k, count, p.kept > 0 && !p.ordered, [&](FunctionBuilder& f, Value* begin, Value* end) {
     ReduceEmitter(f, k, p).whole(begin, end);
   });
