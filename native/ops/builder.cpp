@@ -25,8 +25,8 @@ ir::ValueId Builder::emit(std::string_view op, std::vector<ir::ValueId> operands
   const OpInfo& info = *find_op(op);
   std::vector<uint8_t> order;
   if (info.family == Family::kPointwise) order = keep_order(operands, result.shape);
-  ir::OpId id = g.add_op(region, info, std::move(operands), {std::move(result)},
-                         std::move(attributes), loc);
+  ir::OpId id =
+      g.add_op(region, info, std::move(operands), {std::move(result)}, std::move(attributes), loc);
   ir::ValueId v = g.op(id).results[0];
   g.value(v).order = std::move(order);
   return v;

@@ -60,13 +60,14 @@ Result<ArgValue> matmul(Builder& b, const ArgValue& a, const ArgValue& c) {
   ir::Dim kx = xs.back(), ky = column ? ys[0] : ys[ys.size() - 2];
   CUVIL_TRY(bool same, b.equal(kx, ky));
   if (!same)
-    return b.error(ErrorClass::kShape,
-                   "matmul: Input operand 1 has a mismatch in its core dimension 0, with gufunc signature " +
-                       std::string(kSignature) + " (size " + dim_text(b, ky) + " is different from " +
-                       dim_text(b, kx) + ")",
-                   "the shapes are " + shape_text(b, xs) + " and " + shape_text(b, ys) +
-                       ": the last axis of the first and the " + (column ? "only" : "last but one") +
-                       " axis of the second must have the same size");
+    return b.error(
+        ErrorClass::kShape,
+        "matmul: Input operand 1 has a mismatch in its core dimension 0, with gufunc signature " +
+            std::string(kSignature) + " (size " + dim_text(b, ky) + " is different from " +
+            dim_text(b, kx) + ")",
+        "the shapes are " + shape_text(b, xs) + " and " + shape_text(b, ys) +
+            ": the last axis of the first and the " + (column ? "only" : "last but one") +
+            " axis of the second must have the same size");
   ir::ValueId x = row ? emit_expand(b, p.x, {0}) : p.x;
   ir::ValueId y = column ? emit_expand(b, p.y, {1}) : p.y;
   CUVIL_TRY(ir::ValueId r, product(b, x, y, p.dtype));
@@ -90,21 +91,23 @@ Result<ArgValue> build_matmul(Builder& b, const DialectRow&, Args args) {
 }
 
 Error not_aligned(Builder& b, const ir::Shape& xs, size_t i, const ir::Shape& ys, size_t j) {
-  return b.error(ErrorClass::kShape,
-                 "shapes " + shape_text(b, xs) + " and " + shape_text(b, ys) + " not aligned: " +
-                     dim_text(b, xs[i]) + " (dim " + std::to_string(i) + ") != " + dim_text(b, ys[j]) +
-                     " (dim " + std::to_string(j) + ")");
+  return b.error(ErrorClass::kShape, "shapes " + shape_text(b, xs) + " and " + shape_text(b, ys) +
+                                         " not aligned: " + dim_text(b, xs[i]) + " (dim " +
+                                         std::to_string(i) + ") != " + dim_text(b, ys[j]) +
+                                         " (dim " + std::to_string(j) + ")");
 }
 
 // Sums over axis i of x and axis j of y; the rest of x, then the rest of y.
 Result<ir::ValueId> sum_over(Builder& b, Pair p, std::vector<int64_t> i, std::vector<int64_t> j) {
-  auto matrix = [&](ir::ValueId v, const std::vector<int64_t>& summed, bool summed_last, ir::Shape* rest) {
+  auto matrix = [&](ir::ValueId v, const std::vector<int64_t>& summed, bool summed_last,
+                    ir::Shape* rest) {
     const ir::Shape shape = b.type(v).shape;
     std::vector<int64_t> perm;
     ir::Dim inner = b.dim(1), outer = b.dim(1);
     for (int64_t a : summed) inner = b.g.dims.mul(inner, shape[static_cast<size_t>(a)]);
     for (size_t k = 0; k < shape.size(); ++k) {
-      if (std::find(summed.begin(), summed.end(), static_cast<int64_t>(k)) != summed.end()) continue;
+      if (std::find(summed.begin(), summed.end(), static_cast<int64_t>(k)) != summed.end())
+        continue;
       perm.push_back(static_cast<int64_t>(k));
       rest->push_back(shape[k]);
       outer = b.g.dims.mul(outer, shape[k]);
@@ -133,6 +136,12 @@ Result<ArgValue> build_dot(Builder& b, const DialectRow& row, Args args) {
   const bool inner = row.name == "numpy.inner";
   const size_t j = ys.size() == 1 || inner ? ys.size() - 1 : ys.size() - 2;
   CUVIL_TRY(bool same, b.equal(xs[i], ys[j]));
+  if (!same && inner && ys.size() > 1) {
+    // NumPy speaks of the second operand with its last axes swapped.
+    ir::Shape swapped = ys;
+    std::swap(swapped[j], swapped[j - 1]);
+    return not_aligned(b, xs, i, swapped, j - 1);
+  }
   if (!same) return not_aligned(b, xs, i, ys, j);
   if (ys.size() <= 2 && xs.size() <= 2 && !inner) {
     const ArgValue x = TensorArg{p.x}, y = TensorArg{p.y};

@@ -17,8 +17,8 @@ Ref iota_body(const BodyContext& c) {
 }
 Ref copy_body(const BodyContext& c) { return c.operands[0]; }
 
-constexpr OpInfo structural(std::string_view name, Family family, int8_t arity, std::string_view doc,
-                            uint8_t effects = ir::kPure,
+constexpr OpInfo structural(std::string_view name, Family family, int8_t arity,
+                            std::string_view doc, uint8_t effects = ir::kPure,
                             Ref (*body)(const BodyContext&) = nullptr, uint8_t regions = 0) {
   OpInfo r;
   r.name = name;
@@ -38,7 +38,8 @@ constexpr OpInfo kOps[] = {
     structural("dim_value", Family::kCreate, 0, "a dim as i64", ir::kPure, dim_value_body),
     structural("iota", Family::kCreate, 0, "i64: the position along an axis", ir::kPure, iota_body),
     structural("empty", Family::kStorage, 0, "a new cell with undefined contents"),
-    structural("copy", Family::kStorage, 1, "a new cell with the contents of a", ir::kPure, copy_body),
+    structural("copy", Family::kStorage, 1, "a new cell with the contents of a", ir::kPure,
+               copy_body),
     structural("store", Family::kStorage, 3, "the next version of a cell", ir::kWrites),
     // What a loop does is what its region does; taken for the worst, so that it keeps its place.
     structural("for", Family::kControl, -1, "a counted loop with carried values",

@@ -10,8 +10,8 @@ namespace {
 
 using Relation = artifact::Predicate::Op;
 
-Result<> check_order(Builder& b, const ArgValue& order, std::string_view name, std::vector<uint8_t>* out,
-                     size_t rank) {
+Result<> check_order(Builder& b, const ArgValue& order, std::string_view name,
+                     std::vector<uint8_t>* out, size_t rank) {
   if (order.missing_or_none()) return Ok{};
   const auto* s = order.get<std::string>();
   if (s && *s == "F") {
@@ -24,7 +24,8 @@ Result<> check_order(Builder& b, const ArgValue& order, std::string_view name, s
     return Ok{};
   }
   if (s && (*s == "K" || *s == "A")) return Ok{};
-  return b.error(ErrorClass::kValueError, std::string(name) + ": order must be one of 'C', 'F', 'A', or 'K'");
+  return b.error(ErrorClass::kValueError,
+                 std::string(name) + ": order must be one of 'C', 'F', 'A', or 'K'");
 }
 
 Result<> check_sizes(Builder& b, const ir::Shape& shape) {
@@ -35,7 +36,8 @@ Result<> check_sizes(Builder& b, const ir::Shape& shape) {
 }
 
 // A fresh filled cell in the given order.
-ArgValue filled(Builder& b, ir::ValueId scalar, const ir::Shape& shape, std::vector<uint8_t> order) {
+ArgValue filled(Builder& b, ir::ValueId scalar, const ir::Shape& shape,
+                std::vector<uint8_t> order) {
   if (shape.empty()) return array(emit_copy(b, scalar));
   return array(emit_copy(b, b.broadcast_to(scalar, shape), std::move(order)));
 }
@@ -59,7 +61,8 @@ Result<ArgValue> build_filled(Builder& b, const DialectRow& row, Args args) {
     b.g.value(v).order = std::move(order);
     return array(v);
   }
-  if (!full) return filled(b, b.constant_int(t, row.name == "numpy.ones" ? 1 : 0), shape, std::move(order));
+  if (!full)
+    return filled(b, b.constant_int(t, row.name == "numpy.ones" ? 1 : 0), shape, std::move(order));
   CUVIL_TRY(ir::ValueId v, materialise(b, fill, t));
   const ir::Shape shapes[] = {b.type(v).shape, shape};
   CUVIL_TRY(ir::Shape both, b.broadcast_shapes(shapes));
@@ -92,7 +95,8 @@ Result<ArgValue> build_like(Builder& b, const DialectRow& row, Args args) {
     return array(v);
   }
   if (!full)
-    return filled(b, b.constant_int(t, row.name == "numpy.ones_like" ? 1 : 0), shape, std::move(order));
+    return filled(b, b.constant_int(t, row.name == "numpy.ones_like" ? 1 : 0), shape,
+                  std::move(order));
   CUVIL_TRY(Operand fill, classify(b, args[1]));
   CUVIL_TRY(ir::ValueId v, materialise(b, fill, t));
   return filled(b, v, shape, std::move(order));
@@ -120,21 +124,23 @@ Result<ArgValue> build_arange(Builder& b, const DialectRow&, Args args) {
   const bool ints = !start.is<double>() && !stop.is<double>() && !step.is<double>();
   CUVIL_TRY(DType t, dtype_or(b, args[3], ints ? DType::kI64 : DType::kF64));
   if (is_bool(t))
-    return b.error(ErrorClass::kUnsupported, "np.arange with dtype=bool", "compare a range of integers");
+    return b.error(ErrorClass::kUnsupported, "np.arange with dtype=bool",
+                   "compare a range of integers");
   if (ints) {
     CUVIL_TRY(ir::Dim lo, dim_of(b, start, "start"));
     CUVIL_TRY(ir::Dim hi, dim_of(b, stop, "stop"));
     CUVIL_TRY(ir::Dim by, dim_of(b, step, "step"));
-    CUVIL_CHECK(require(b, Relation::kNe, by, b.dim(0), ErrorClass::kZeroDivisionError, "division by zero",
-                        "", {}));
+    CUVIL_CHECK(require(b, Relation::kNe, by, b.dim(0), ErrorClass::kZeroDivisionError,
+                        "division by zero", "", {}));
     ir::DimTable& d = b.g.dims;
     CUVIL_TRY(bool down, b.less(by, b.dim(0)));
     ir::Dim span = down ? d.sub(lo, hi) : d.sub(hi, lo);
     ir::Dim stride = down ? d.sub(b.dim(0), by) : by;
     CUVIL_TRY(bool some, b.less(b.dim(0), span));
-    ir::Dim n = !some                     ? b.dim(0)
-                : d.is_constant(stride, 1) ? span
-                                          : d.floordiv(d.add(span, d.sub(stride, b.dim(1))), stride);
+    ir::Dim n = !some ? b.dim(0)
+                : d.is_constant(stride, 1)
+                    ? span
+                    : d.floordiv(d.add(span, d.sub(stride, b.dim(1))), stride);
     const ir::Shape shape{n};
     ir::ValueId v = b.cast(iota(b, shape, 0), t);
     auto scalar = [&](ir::Dim x) { return b.broadcast_to(b.dim_value(x, t), shape); };
@@ -144,7 +150,8 @@ Result<ArgValue> build_arange(Builder& b, const DialectRow&, Args args) {
   }
   auto lo = static_number(start), hi = static_number(stop), by = static_number(step);
   if (!lo || !hi || !by)
-    return b.error(ErrorClass::kUnsupported, "np.arange of run-time floats: its length depends on them",
+    return b.error(ErrorClass::kUnsupported,
+                   "np.arange of run-time floats: its length depends on them",
                    "use np.arange(n) * step + start with an integer n");
   if (*by == 0) return b.error(ErrorClass::kZeroDivisionError, "division by zero");
   const double length = std::ceil((*hi - *lo) / *by);
@@ -162,7 +169,8 @@ Result<ArgValue> build_arange(Builder& b, const DialectRow&, Args args) {
 }
 
 // True where column - row compares with k.
-Result<ir::ValueId> diagonal(Builder& b, const ir::Shape& shape, const ArgValue& k, std::string_view op) {
+Result<ir::ValueId> diagonal(Builder& b, const ir::Shape& shape, const ArgValue& k,
+                             std::string_view op) {
   CUVIL_TRY(ir::Dim offset, k.missing_or_none() ? Result<ir::Dim>(b.dim(0)) : dim_of(b, k, "k"));
   const size_t rank = shape.size();
   ir::ValueId rows = iota(b, shape, static_cast<int64_t>(rank) - 2);
@@ -198,8 +206,8 @@ Result<ArgValue> build_triangle(Builder& b, const DialectRow& row, Args args) {
   const ir::Type t = b.type(v);
   if (t.rank() < 2)
     return b.error(ErrorClass::kValueError, std::string(row.name) + " needs at least one axis");
-  CUVIL_TRY(ir::ValueId keep,
-            diagonal(b, t.shape, args[1], row.name == "numpy.tril" ? "less_equal" : "greater_equal"));
+  CUVIL_TRY(ir::ValueId keep, diagonal(b, t.shape, args[1],
+                                       row.name == "numpy.tril" ? "less_equal" : "greater_equal"));
   ir::ValueId zero = b.broadcast_to(b.constant_int(t.dtype, 0), t.shape);
   return array(b.emit("where", {keep, v, zero}, t));
 }
@@ -208,7 +216,8 @@ Result<ArgValue> build_triangle(Builder& b, const DialectRow& row, Args args) {
 Result<ArgValue> build_linspace(Builder& b, const DialectRow& row, Args args) {
   auto lo = static_number(args[0]), hi = static_number(args[1]);
   if (!lo || !hi)
-    return b.error(ErrorClass::kUnsupported, std::string(row.name) + " between values known only at run time",
+    return b.error(ErrorClass::kUnsupported,
+                   std::string(row.name) + " between values known only at run time",
                    "use np.arange(n) * step + start");
   int64_t num = 50;
   if (!args[2].missing_or_none()) {
@@ -220,7 +229,8 @@ Result<ArgValue> build_linspace(Builder& b, const DialectRow& row, Args args) {
   CUVIL_TRY(bool endpoint, bool_or(b, args[3], true, "endpoint"));
   CUVIL_TRY(bool retstep, bool_or(b, args[4], false, "retstep"));
   if (retstep)
-    return b.error(ErrorClass::kUnsupported, std::string(row.name) + " with retstep=True", "compute the step");
+    return b.error(ErrorClass::kUnsupported, std::string(row.name) + " with retstep=True",
+                   "compute the step");
   CUVIL_TRY(DType t, dtype_or(b, args[5], DType::kF64));
   const ir::Type f64{DType::kF64, {b.dim(num)}};
   const double delta = *hi - *lo;
@@ -283,7 +293,8 @@ Result<ArgValue> build_array(Builder& b, const DialectRow& row, Args args) {
   bool dense = order == had;
   if (row.name == "numpy.ascontiguousarray") {
     const ir::Type type = b.type(x.value);
-    dense = layout_access(b.g, x.value).strides == dense_strides(b.g.dims, type.shape, type.dtype, {});
+    dense =
+        layout_access(b.g, x.value).strides == dense_strides(b.g.dims, type.shape, type.dtype, {});
   }
   if (!copy && dense) return array(x.value);
   return array(emit_copy(b, x.value, std::move(order)));
@@ -293,7 +304,8 @@ Result<ArgValue> build_array(Builder& b, const DialectRow& row, Args args) {
 Result<ArgValue> build_scalar_type(Builder& b, const DialectRow& row, Args args) {
   DType t = *dtype_from_text(row.name.substr(std::string_view("numpy.").size()));
   CUVIL_CHECK(require_real(b, t));
-  if (args[0].is<ArgValue::Missing>()) return ArgValue(TensorArg{b.constant_int(t, 0), Weak::kNo, true});
+  if (args[0].is<ArgValue::Missing>())
+    return ArgValue(TensorArg{b.constant_int(t, 0), Weak::kNo, true});
   CUVIL_TRY(Operand o, classify(b, args[0]));
   CUVIL_TRY(ir::ValueId v, materialise(b, o, t));
   const bool rank0 = b.type(v).rank() == 0;
@@ -342,9 +354,10 @@ Result<ArgValue> build_python_number(Builder& b, const DialectRow& row, Args arg
     v = raise_if(b, v, b.emit("isinf", {v}, boolean), ErrorClass::kOverflowError,
                  "cannot convert float infinity to integer");
     v = raise_if(b, v,
-                 b.emit("greater_equal", {b.emit("absolute", {v}, f64), b.constant(DType::kF64, 0x1p63)},
-                        boolean),
-                 ErrorClass::kUnsupported, "a float too large for a 64-bit integer", "keep it as a float");
+                 b.emit("greater_equal",
+                        {b.emit("absolute", {v}, f64), b.constant(DType::kF64, 0x1p63)}, boolean),
+                 ErrorClass::kUnsupported, "a float too large for a 64-bit integer",
+                 "keep it as a float");
   } else if (t == DType::kU64) {
     v = raise_if(b, v, b.emit("greater", {v, b.constant_int(DType::kU64, INT64_MAX)}, boolean),
                  ErrorClass::kUnsupported, "an unsigned integer of 2**63 or more as a Python int",
@@ -354,27 +367,33 @@ Result<ArgValue> build_python_number(Builder& b, const DialectRow& row, Args arg
 }
 
 constexpr std::string_view kShapeParams = "shape, dtype=None, order='C', *, device=None, like=None",
-                           kLikeParams = "a, dtype=None, order='K', subok=True, shape=None, *, device=None",
-                           kAsArray = "a, dtype=None, order=None, *, device=None, copy=None, like=None",
+                           kLikeParams =
+                               "a, dtype=None, order='K', subok=True, shape=None, *, device=None",
+                           kAsArray =
+                               "a, dtype=None, order=None, *, device=None, copy=None, like=None",
                            kScalarParams = "x=0, /";
 constexpr DialectRow kRows[] = {
     {"numpy.zeros", kShapeParams, build_filled},
     {"numpy.ones", kShapeParams, build_filled},
     {"numpy.empty", kShapeParams, build_filled},
-    {"numpy.full", "shape, fill_value, dtype=None, order='C', *, device=None, like=None", build_filled},
+    {"numpy.full", "shape, fill_value, dtype=None, order='C', *, device=None, like=None",
+     build_filled},
     {"numpy.zeros_like", kLikeParams, build_like},
     {"numpy.ones_like", kLikeParams, build_like},
     {"numpy.empty_like", kLikeParams, build_like},
-    {"numpy.full_like", "a, fill_value, dtype=None, order='K', subok=True, shape=None, *, device=None",
-     build_like},
-    {"numpy.arange", "start, stop=None, step=None, dtype=None, *, device=None, like=None", build_arange},
-    {"numpy.eye", "N, M=None, k=0, dtype=None, order='C', *, device=None, like=None", build_diagonal},
+    {"numpy.full_like",
+     "a, fill_value, dtype=None, order='K', subok=True, shape=None, *, device=None", build_like},
+    {"numpy.arange", "start, stop=None, step=None, dtype=None, *, device=None, like=None",
+     build_arange},
+    {"numpy.eye", "N, M=None, k=0, dtype=None, order='C', *, device=None, like=None",
+     build_diagonal},
     {"numpy.identity", "n, dtype=None, *, like=None", build_diagonal},
     {"numpy.tri", "N, M=None, k=0, dtype=None, *, like=None", build_diagonal},
     {"numpy.tril", "m, k=0", build_triangle},
     {"numpy.triu", "m, k=0", build_triangle},
     {"numpy.linspace",
-     "start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None", build_linspace},
+     "start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None",
+     build_linspace},
     {"numpy.array", "object, dtype=None, *, copy=True, order='K', subok=False, ndmin=0, like=None",
      build_array},
     {"numpy.asarray", kAsArray, build_array},

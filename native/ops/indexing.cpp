@@ -34,9 +34,10 @@ Result<ir::Dim> index_dim(Builder& b, const ArgValue& a) {
     return b.error(ErrorClass::kUnsupported, "a boolean mask as an index",
                    "use np.where(mask, a, b), which has a fixed shape");
   if (!is_int(type.dtype))
-    return b.error(ErrorClass::kIndexError,
-                   "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer "
-                   "or boolean arrays are valid indices");
+    return b.error(
+        ErrorClass::kIndexError,
+        "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer "
+        "or boolean arrays are valid indices");
   if (type.rank() != 0)
     return b.error(ErrorClass::kUnsupported, "an array of integers as an index",
                    "index with single integers or slices, in a loop where needed");
@@ -48,8 +49,9 @@ Result<ir::Dim> index_dim(Builder& b, const ArgValue& a) {
   info.kind = artifact::Symbol::Kind::kInternal;
   if (size_of(type.dtype) < 8) {
     const int bits = size_of(type.dtype) * 8;
-    info.range = is_signed(type.dtype) ? ir::Range{INT64_MIN >> (64 - bits), INT64_MAX >> (64 - bits)}
-                                       : ir::Range{0, (int64_t{1} << bits) - 1};
+    info.range = is_signed(type.dtype)
+                     ? ir::Range{INT64_MIN >> (64 - bits), INT64_MAX >> (64 - bits)}
+                     : ir::Range{0, (int64_t{1} << bits) - 1};
   }
   ir::SymbolId s = b.g.dims.add_symbol(std::move(info));
   b.g.add_op(b.region, *find_op("bind_dim"), {b.cast(t->value, DType::kI64)}, {},
@@ -175,9 +177,9 @@ Result<ArgValue> index_tensor(Builder& b, const TensorArg& x, const ArgValue& in
     return b.error(ErrorClass::kIndexError, "an index can only have a single ellipsis ('...')");
   if (used > type.rank()) {
     if (x.scalar) return b.error(ErrorClass::kIndexError, "invalid index to scalar variable.");
-    return b.error(ErrorClass::kIndexError,
-                   "too many indices for array: array is " + std::to_string(type.rank()) +
-                       "-dimensional, but " + std::to_string(used) + " were indexed");
+    return b.error(ErrorClass::kIndexError, "too many indices for array: array is " +
+                                                std::to_string(type.rank()) + "-dimensional, but " +
+                                                std::to_string(used) + " were indexed");
   }
   ir::Shape starts(type.rank(), b.dim(0)), sizes = type.shape;
   std::vector<int64_t> steps(type.rank(), 1), dropped, added;

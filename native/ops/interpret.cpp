@@ -52,7 +52,8 @@ double from_small(Small f, uint64_t bits) {
   } else if (exp == 0) {
     v = std::ldexp(static_cast<double>(frac), 1 - bias - f.mantissa);
   } else {
-    v = std::ldexp(static_cast<double>(frac | (uint64_t{1} << f.mantissa)), exp - bias - f.mantissa);
+    v = std::ldexp(static_cast<double>(frac | (uint64_t{1} << f.mantissa)),
+                   exp - bias - f.mantissa);
   }
   return std::bit_cast<double>(std::bit_cast<uint64_t>(v) | (sign << 63));
 }
@@ -74,16 +75,14 @@ uint64_t float_to_int(DType t, double v) {
   switch (size_of(t)) {
     case 1:
     case 2: return truncate_bits(t, static_cast<uint64_t>(to_i32(v)));
-    case 4:
-      return truncate_bits(t, static_cast<uint64_t>(is_signed(t) ? to_i32(v) : to_i64(v)));
+    case 4: return truncate_bits(t, static_cast<uint64_t>(is_signed(t) ? to_i32(v) : to_i64(v)));
     default:
       if (is_signed(t) || !(v >= 0x1p63)) return static_cast<uint64_t>(to_i64(v));
       return static_cast<uint64_t>(to_i64(v - 0x1p63)) ^ (uint64_t{1} << 63);
   }
 }
 
-template <class F>
-std::optional<uint64_t> float_op(Prim p, F a, F b, F c) {
+template <class F> std::optional<uint64_t> float_op(Prim p, F a, F b, F c) {
   using U = std::conditional_t<sizeof(F) == 4, uint32_t, uint64_t>;
   constexpr U kSign = U{1} << (sizeof(F) * 8 - 1);
   switch (p) {
@@ -241,7 +240,8 @@ uint64_t cast_bits(DType to, DType from, uint64_t bits) {
   if (!is_float(to)) return truncate_bits(to, static_cast<uint64_t>(v));
   bool negative_free = from == DType::kU64;
   if (to == DType::kF64)
-    return of(negative_free ? static_cast<double>(static_cast<uint64_t>(v)) : static_cast<double>(v));
+    return of(negative_free ? static_cast<double>(static_cast<uint64_t>(v))
+                            : static_cast<double>(v));
   float f = negative_free ? static_cast<float>(static_cast<uint64_t>(v)) : static_cast<float>(v);
   // To 16 bits through f32, as NumPy does; the first step is exact for everything finite there.
   return to == DType::kF32 ? of(f) : float_bits(to, f);
@@ -269,8 +269,8 @@ std::optional<uint64_t> evaluate(Prim p, DType type, DType operand, uint64_t imm
       return int_compare(p, operand, a, b);
     case Prim::kMath:
       if (!is_float(type)) return std::nullopt;
-      return float_bits(type, math(static_cast<MathFn>(imm), float_value(type, a),
-                                   float_value(type, b)));
+      return float_bits(type,
+                        math(static_cast<MathFn>(imm), float_value(type, a), float_value(type, b)));
     default: break;
   }
   if (!is_float(type)) return int_op(p, type, a, b);
@@ -283,7 +283,8 @@ std::optional<uint64_t> evaluate(Prim p, DType type, DType operand, uint64_t imm
   if (p == Prim::kAbs) return a & ~sign;
   if (p == Prim::kCopySign) return (a & ~sign) | (b & sign);
   if (p == Prim::kFma)
-    return float_bits(type, std::fma(float_value(type, a), float_value(type, b), float_value(type, c)));
+    return float_bits(type,
+                      std::fma(float_value(type, a), float_value(type, b), float_value(type, c)));
   auto r = float_op<float>(p, static_cast<float>(float_value(type, a)),
                            static_cast<float>(float_value(type, b)), 0.0f);
   if (!r) return r;
@@ -315,8 +316,8 @@ std::optional<uint64_t> interpret(const Tape& tape, Ref result, const TapeInputs
         break;
       default: {
         Ref typed = in.prim == Prim::kSelect ? in.b : in.a;
-        v = evaluate(in.prim, in.type, typed.valid() ? tape.type(typed) : in.type, in.imm, arg(in.a),
-                     arg(in.b), arg(in.c));
+        v = evaluate(in.prim, in.type, typed.valid() ? tape.type(typed) : in.type, in.imm,
+                     arg(in.a), arg(in.b), arg(in.c));
       }
     }
     if (!v) return std::nullopt;

@@ -24,7 +24,8 @@ Result<std::vector<TensorArg>> sequence(Builder& b, const ArgValue& a) {
   }
   const auto* x = a.get<TensorArg>();
   if (!x || b.type(x->value).rank() == 0)
-    return b.error(ErrorClass::kTypeError, "a sequence of arrays is needed", "pass a tuple or a list");
+    return b.error(ErrorClass::kTypeError, "a sequence of arrays is needed",
+                   "pass a tuple or a list");
   const ir::Shape shape = b.type(x->value).shape;
   CUVIL_TRY(int64_t n, static_int(b, shape[0], "the number of arrays"));
   for (int64_t k = 0; k < n; ++k) {
@@ -51,8 +52,8 @@ Result<std::vector<ir::ValueId>> common_dtype(Builder& b, const std::vector<Tens
 Result<> refuse_casting(Builder& b, const ArgValue& casting, std::string_view name) {
   const auto* s = casting.get<std::string>();
   if (casting.missing_or_none() || (s && *s == "same_kind")) return Ok{};
-  return b.error(ErrorClass::kUnsupported, std::string(name) + " with casting=",
-                 "convert the arrays with .astype() first");
+  return b.error(ErrorClass::kUnsupported,
+                 std::string(name) + " with casting=", "convert the arrays with .astype() first");
 }
 
 // np.concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting='same_kind')
@@ -117,16 +118,23 @@ Result<ArgValue> build_xstack(Builder& b, const DialectRow& row, Args args) {
     if (row.name == "numpy.hstack") {
       if (rank == 0) v = emit_expand(b, v, {0});
     } else if (row.name == "numpy.dstack") {
-      if (rank == 0) v = emit_expand(b, v, {0, 1, 2});
-      else if (rank == 1) v = emit_expand(b, v, {0, 2});
-      else if (rank == 2) v = emit_expand(b, v, {2});
+      if (rank == 0)
+        v = emit_expand(b, v, {0, 1, 2});
+      else if (rank == 1)
+        v = emit_expand(b, v, {0, 2});
+      else if (rank == 2)
+        v = emit_expand(b, v, {2});
       axis = 2;
     } else if (columns) {
-      if (rank == 0) v = emit_expand(b, v, {0, 1});
-      else if (rank == 1) v = emit_expand(b, v, {1});
+      if (rank == 0)
+        v = emit_expand(b, v, {0, 1});
+      else if (rank == 1)
+        v = emit_expand(b, v, {1});
     } else {
-      if (rank == 0) v = emit_expand(b, v, {0, 1});
-      else if (rank == 1) v = emit_expand(b, v, {0});
+      if (rank == 0)
+        v = emit_expand(b, v, {0, 1});
+      else if (rank == 1)
+        v = emit_expand(b, v, {0});
     }
   }
   if (row.name == "numpy.hstack") axis = b.type(values[0]).rank() == 1 ? 0 : 1;
@@ -134,7 +142,8 @@ Result<ArgValue> build_xstack(Builder& b, const DialectRow& row, Args args) {
   return array(r);
 }
 
-Result<ArgValue> split_at(Builder& b, ir::ValueId v, int64_t axis, const std::vector<ArgValue>& cuts) {
+Result<ArgValue> split_at(Builder& b, ir::ValueId v, int64_t axis,
+                          const std::vector<ArgValue>& cuts) {
   ArgList out;
   ArgValue start = int64_t{0};
   for (size_t k = 0; k <= cuts.size(); ++k) {
@@ -155,7 +164,8 @@ Result<ArgValue> build_split(Builder& b, const DialectRow& row, Args args) {
   if (name == "numpy.hsplit" || name == "numpy.vsplit" || name == "numpy.dsplit") {
     const size_t least = name == "numpy.hsplit" ? 1 : name == "numpy.vsplit" ? 2 : 3;
     if (rank < least)
-      return b.error(ErrorClass::kValueError, std::string(name.substr(6)) + " only works on arrays of " +
+      return b.error(ErrorClass::kValueError, std::string(name.substr(6)) +
+                                                  " only works on arrays of " +
                                                   std::to_string(least) + " or more dimensions");
     axis = name == "numpy.vsplit" ? 0 : name == "numpy.dsplit" ? 2 : rank > 1 ? 1 : 0;
   } else if (!args[2].is<ArgValue::Missing>()) {
@@ -180,8 +190,8 @@ Result<ArgValue> build_split(Builder& b, const DialectRow& row, Args args) {
     }
     return split_at(b, x.value, axis, cuts);
   }
-  CUVIL_CHECK(require(b, Relation::kEq, b.g.dims.mod(n, b.dim(sections)), b.dim(0), ErrorClass::kValueError,
-                      "array split does not result in an equal division",
+  CUVIL_CHECK(require(b, Relation::kEq, b.g.dims.mod(n, b.dim(sections)), b.dim(0),
+                      ErrorClass::kValueError, "array split does not result in an equal division",
                       "axis " + std::to_string(axis) + " has size {0}; use np.array_split", {n}));
   auto exact = exact_divide(b.g.dims, n, b.dim(sections));
   const ir::Dim part = exact ? *exact : b.g.dims.floordiv(n, b.dim(sections));
@@ -228,10 +238,13 @@ Result<ArgValue> build_roll(Builder& b, const DialectRow&, Args args) {
   }
   CUVIL_TRY(auto given, static_ints(b, args[2], "axis"));
   ArgList shifts;
-  if (const auto* list = args[1].get<std::shared_ptr<ArgList>>()) shifts = **list;
-  else shifts.push_back(args[1]);
+  if (const auto* list = args[1].get<std::shared_ptr<ArgList>>())
+    shifts = **list;
+  else
+    shifts.push_back(args[1]);
   const size_t count = std::max(shifts.size(), given.size());
-  if ((shifts.size() != count && shifts.size() != 1) || (given.size() != count && given.size() != 1))
+  if ((shifts.size() != count && shifts.size() != 1) ||
+      (given.size() != count && given.size() != 1))
     return b.error(ErrorClass::kValueError, "'shift' and 'axis' should be scalars or 1D sequences");
   ir::ValueId r = x.value;
   for (size_t k = 0; k < count; ++k) {
@@ -293,8 +306,10 @@ Result<ArgValue> build_tile(Builder& b, const DialectRow&, Args args) {
 }
 
 constexpr DialectRow kRows[] = {
-    {"numpy.concatenate", "arrays, /, axis=0, out=None, *, dtype=None, casting='same_kind'", build_concatenate},
-    {"numpy.concat", "arrays, /, axis=0, out=None, *, dtype=None, casting='same_kind'", build_concatenate},
+    {"numpy.concatenate", "arrays, /, axis=0, out=None, *, dtype=None, casting='same_kind'",
+     build_concatenate},
+    {"numpy.concat", "arrays, /, axis=0, out=None, *, dtype=None, casting='same_kind'",
+     build_concatenate},
     {"numpy.stack", "arrays, axis=0, out=None, *, dtype=None, casting='same_kind'", build_stack},
     {"numpy.hstack", "tup, *, dtype=None, casting='same_kind'", build_xstack},
     {"numpy.vstack", "tup, *, dtype=None, casting='same_kind'", build_xstack},
@@ -325,28 +340,31 @@ Result<ir::ValueId> concatenate(Builder& b, std::vector<ir::ValueId> values, int
     const ir::Shape other = b.type(values[i]).shape;
     if (other.size() != rank)
       return b.error(ErrorClass::kShape,
-                     "all the input arrays must have same number of dimensions, but the array at index 0 has " +
-                         std::to_string(rank) +
-                         " dimension(s) and the array at index " + std::to_string(i) + " has " +
-                         std::to_string(other.size()) + " dimension(s)");
+                     "all the input arrays must have same number of dimensions, but the array at "
+                     "index 0 has " +
+                         std::to_string(rank) + " dimension(s) and the array at index " +
+                         std::to_string(i) + " has " + std::to_string(other.size()) +
+                         " dimension(s)");
     for (size_t k = 0; k < rank; ++k) {
       if (k == along) continue;
       CUVIL_TRY(bool same, b.equal(shape[k], other[k]));
       if (!same)
-        return b.error(ErrorClass::kShape,
-                       "all the input array dimensions except for the concatenation axis must match "
-                       "exactly, but along dimension " + std::to_string(k) +
-                           ", the array at index 0 has size " + dim_text(b, first.shape[k]) +
-                           " and the array at index " + std::to_string(i) + " has size " +
-                           dim_text(b, other[k]),
-                       "the shapes are " + shape_text(b, first.shape) + " and " + shape_text(b, other));
+        return b.error(
+            ErrorClass::kShape,
+            "all the input array dimensions except for the concatenation axis must match "
+            "exactly, but along dimension " +
+                std::to_string(k) + ", the array at index 0 has size " +
+                dim_text(b, first.shape[k]) + " and the array at index " + std::to_string(i) +
+                " has size " + dim_text(b, other[k]),
+            "the shapes are " + shape_text(b, first.shape) + " and " + shape_text(b, other));
       if (b.g.dims.as_constant(other[k])) shape[k] = other[k];
     }
     shape[along] = b.g.dims.add(shape[along], other[along]);
   }
   if (values.size() == 1) return emit_copy(b, values[0], layout_order(b.g, values[0]));
   auto order = keep_order(b.g, values, rank, false);
-  ir::ValueId r = b.emit("concatenate", std::move(values), {first.dtype, shape}, {{attr::kAxis, axis}});
+  ir::ValueId r =
+      b.emit("concatenate", std::move(values), {first.dtype, shape}, {{attr::kAxis, axis}});
   b.g.value(r).order = std::move(order);
   return r;
 }

@@ -46,7 +46,8 @@ Access layout_access(ir::Graph& g, ir::ValueId v) {
   const ir::Op* op = g.def(v);
   if (!op) {
     for (const ir::Input& in : g.inputs)
-      if (in.value == v && in.kind == ir::Input::Kind::kArray) return {g.dims.constant(0), in.strides};
+      if (in.value == v && in.kind == ir::Input::Kind::kArray)
+        return {g.dims.constant(0), in.strides};
   } else if (info_of(*op).view) {
     Access from = layout_access(g, op->operands[0]), result;
     if (info_of(*op).view(g, *op, from, &result)) return result;

@@ -33,8 +33,8 @@ Result<> square(Builder& b, ir::ValueId v) {
 }
 
 // Calls the Python function of this row's name; the frontend fills in which object that is.
-ir::ValueId call(Builder& b, const DialectRow& row, std::vector<ir::ValueId> operands, ir::Type result,
-                 std::vector<artifact::HostArgument> constants = {}) {
+ir::ValueId call(Builder& b, const DialectRow& row, std::vector<ir::ValueId> operands,
+                 ir::Type result, std::vector<artifact::HostArgument> constants = {}) {
   ir::HostSpec spec;
   spec.name = std::string(row.name);
   for (size_t k = 0; k < operands.size(); ++k) {
@@ -94,11 +94,12 @@ Result<ArgValue> build_solve(Builder& b, const DialectRow& row, Args args) {
   const ir::Dim rows = vector ? ys[0] : ys[ys.size() - 2];
   CUVIL_TRY(bool same, b.equal(as.back(), rows));
   if (!same)
-    return b.error(ErrorClass::kShape,
-                   "solve: Input operand 1 has a mismatch in its core dimension 0, with gufunc signature " +
-                       std::string(vector ? "(m,m),(m)->(m)" : "(m,m),(m,n)->(m,n)") + " (size " +
-                       dim_text(b, rows) + " is different from " + dim_text(b, as.back()) + ")",
-                   "the shapes are " + shape_text(b, as) + " and " + shape_text(b, ys));
+    return b.error(
+        ErrorClass::kShape,
+        "solve: Input operand 1 has a mismatch in its core dimension 0, with gufunc signature " +
+            std::string(vector ? "(m,m),(m)->(m)" : "(m,m),(m,n)->(m,n)") + " (size " +
+            dim_text(b, rows) + " is different from " + dim_text(b, as.back()) + ")",
+        "the shapes are " + shape_text(b, as) + " and " + shape_text(b, ys));
   const ir::Shape batches[] = {{as.begin(), as.end() - 2},
                                {ys.begin(), vector ? ys.begin() : ys.end() - 2}};
   CUVIL_TRY(ir::Shape shape, b.broadcast_shapes(batches));

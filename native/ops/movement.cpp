@@ -41,8 +41,8 @@ ArgValue unpack(const ArgValue& varargs) {
 }
 
 // A negative size other than -1 counts as unknown too, as in NumPy.
-Result<ArgValue> do_reshape(Builder& b, const DialectRow& row, const ArgValue& a, const ArgValue& shape,
-                            const ArgValue& order) {
+Result<ArgValue> do_reshape(Builder& b, const DialectRow& row, const ArgValue& a,
+                            const ArgValue& shape, const ArgValue& order) {
   CUVIL_TRY(TensorArg x, as_tensor(b, a));
   CUVIL_CHECK(require_c_order(b, order, row.name));
   CUVIL_TRY(ir::Shape dims, dims_of(b, shape, "a size"));
@@ -56,9 +56,11 @@ Result<ArgValue> build_reshape(Builder& b, const DialectRow& row, Args args) {
     CUVIL_TRY(bool copy, bool_or(b, args[3], false, "copy"));
     if (copy) {
       CUVIL_TRY(TensorArg x, as_tensor(b, args[0]));
-      return do_reshape(b, row, array(emit_copy(b, x.value)), method ? unpack(args[1]) : args[1], args[2]);
+      return do_reshape(b, row, array(emit_copy(b, x.value)), method ? unpack(args[1]) : args[1],
+                        args[2]);
     }
-    return b.error(ErrorClass::kUnsupported, std::string(row.name) + " with copy=False", "leave copy= out");
+    return b.error(ErrorClass::kUnsupported, std::string(row.name) + " with copy=False",
+                   "leave copy= out");
   }
   return do_reshape(b, row, args[0], method ? unpack(args[1]) : args[1], args[2]);
 }
@@ -136,7 +138,8 @@ Result<ArgValue> build_moveaxis(Builder& b, const DialectRow&, Args args) {
     for (int64_t a : given) {
       CUVIL_TRY(int64_t axis, normalise_axis(b, a, rank, what));
       if (std::find(moves[k].begin(), moves[k].end(), axis) != moves[k].end())
-        return b.error(ErrorClass::kValueError, std::string("repeated axis in `") + what + "` argument");
+        return b.error(ErrorClass::kValueError,
+                       std::string("repeated axis in `") + what + "` argument");
       moves[k].push_back(axis);
     }
   }
@@ -180,9 +183,10 @@ Result<ArgValue> build_squeeze(Builder& b, const DialectRow&, Args args) {
   } else {
     CUVIL_TRY(axes, normalise_axes(b, args[1], shape.size()));
     for (int64_t a : axes)
-      CUVIL_CHECK(require(b, Relation::kEq, shape[static_cast<size_t>(a)], b.dim(1), ErrorClass::kValueError,
-                          "cannot select an axis to squeeze out which has size not equal to one",
-                          "axis " + std::to_string(a) + " has size {0}", {shape[static_cast<size_t>(a)]}));
+      CUVIL_CHECK(require(
+          b, Relation::kEq, shape[static_cast<size_t>(a)], b.dim(1), ErrorClass::kValueError,
+          "cannot select an axis to squeeze out which has size not equal to one",
+          "axis " + std::to_string(a) + " has size {0}", {shape[static_cast<size_t>(a)]}));
   }
   return like(b, x, emit_squeeze(b, x.value, std::move(axes)));
 }
@@ -192,6 +196,8 @@ Result<ArgValue> build_broadcast_to(Builder& b, const DialectRow&, Args args) {
   CUVIL_TRY(ir::Shape target, dims_of(b, args[1], "a size"));
   const ir::Shape shape = b.type(x.value).shape;
   bool fits = shape.size() <= target.size();
+  if (!fits && target.empty())
+    return b.error(ErrorClass::kShape, "cannot broadcast a non-scalar to a scalar array");
   if (!fits)
     return b.error(ErrorClass::kShape,
                    "input operand has more dimensions than allowed by the axis remapping",
@@ -205,9 +211,10 @@ Result<ArgValue> build_broadcast_to(Builder& b, const DialectRow&, Args args) {
     CUVIL_TRY(fits, b.equal(from, b.dim(1)));
   }
   if (!fits)
-    return b.error(ErrorClass::kShape,
-                   "operands could not be broadcast together with remapped shapes [original->remapped]: " +
-                       shape_text(b, shape) + "  and requested shape " + shape_text(b, target));
+    return b.error(
+        ErrorClass::kShape,
+        "operands could not be broadcast together with remapped shapes [original->remapped]: " +
+            shape_text(b, shape) + "  and requested shape " + shape_text(b, target));
   return array(b.broadcast_to(x.value, target));
 }
 
@@ -249,10 +256,13 @@ Result<ArgValue> build_atleast(Builder& b, const DialectRow& row, Args args) {
     CUVIL_TRY(TensorArg x, as_tensor(b, a));
     const size_t rank = b.type(x.value).rank();
     std::vector<int64_t> axes;
-    if (want == 3 && rank == 2) axes = {2};
-    else if (want == 3 && rank == 1) axes = {0, 2};
+    if (want == 3 && rank == 2)
+      axes = {2};
+    else if (want == 3 && rank == 1)
+      axes = {0, 2};
     else
-      for (size_t k = rank; k < static_cast<size_t>(want); ++k) axes.push_back(static_cast<int64_t>(k - rank));
+      for (size_t k = rank; k < static_cast<size_t>(want); ++k)
+        axes.push_back(static_cast<int64_t>(k - rank));
     out.push_back(array(emit_expand(b, x.value, std::move(axes))));
   }
   if (out.size() == 1) return out[0];
@@ -388,11 +398,10 @@ Result<ir::ValueId> reshape(Builder& b, ir::ValueId v, ir::Shape shape) {
       shape[k] = b.dim(-1);
     }
   }
-  const Error mismatch =
-      b.error(ErrorClass::kShape,
-              "cannot reshape array of size " + dim_text(b, total) + " into shape " +
-                  requested_text(b, shape),
-              "the array has the shape " + shape_text(b, from));
+  const Error mismatch = b.error(ErrorClass::kShape,
+                                 "cannot reshape array of size " + dim_text(b, total) +
+                                     " into shape " + requested_text(b, shape),
+                                 "the array has the shape " + shape_text(b, from));
   if (!unknown) {
     CUVIL_TRY(bool same, b.equal(total, known));
     if (!same) return mismatch;

@@ -67,9 +67,7 @@ Ref remainder_body(const BodyContext& c) {
   return narrow(c, t.select(t.eq(r, zero), t.binary(Prim::kCopySign, zero, b), moved));
 }
 
-Ref fmod_body(const BodyContext& c) {
-  return narrow(c, c.tape.rem(operand(c, 0), operand(c, 1)));
-}
+Ref fmod_body(const BodyContext& c) { return narrow(c, c.tape.rem(operand(c, 0), operand(c, 1))); }
 
 Ref multiply_up(Tape& t, Ref base, uint64_t exponent) {
   Ref r;
@@ -147,7 +145,9 @@ Ref reciprocal_body(const BodyContext& c) {
   DType T = is_float(t.type(a)) ? t.type(a) : DType::kF64;
   return narrow(c, t.div(t.number(T, 1), t.cast(T, a)));
 }
-Ref square_body(const BodyContext& c) { return narrow(c, c.tape.mul(operand(c, 0), operand(c, 0))); }
+Ref square_body(const BodyContext& c) {
+  return narrow(c, c.tape.mul(operand(c, 0), operand(c, 0)));
+}
 Ref sqrt_body(const BodyContext& c) { return narrow(c, c.tape.unary(Prim::kSqrt, operand(c, 0))); }
 
 // ---- Build functions ---------------------------------------------------------------------------------
@@ -188,12 +188,12 @@ Result<ArgValue> build_power(Builder& b, const DialectRow& row, Args args) {
                      "Integers to negative integer powers are not allowed.",
                      "convert the base to a float type first");
     if (v == 0) return scalar_if_rank0(b, emit_full(b, b.constant_int(T, 1), shape));
-    std::string_view op = v == 1                   ? "positive"
-                          : v == 2                 ? "square"
-                          : !is_float(T)           ? ""
-                          : v == 0.5               ? "sqrt"
-                          : v == -1                ? "reciprocal"
-                                                   : "";
+    std::string_view op = v == 1         ? "positive"
+                          : v == 2       ? "square"
+                          : !is_float(T) ? ""
+                          : v == 0.5     ? "sqrt"
+                          : v == -1      ? "reciprocal"
+                                         : "";
     if (!op.empty()) {
       CUVIL_TRY(ir::ValueId r, emit_pointwise(b, op, {b.broadcast_to(x, shape)}, T));
       return scalar_if_rank0(b, r);
@@ -229,7 +229,8 @@ constexpr OpInfo kOps[] = {
     pointwise("subtract", 2, subtract_body, kNotBool, "=", "a - b", true),
     pointwise("multiply", 2, multiply_body, kAll, "=", "a * b; bool: and", true),
     pointwise("divide", 2, divide_body, "!efd", "=", "a / b, in floats", true),
-    pointwise("floor_divide", 2, floor_divide_body, kNumbers, "=", "floor(a / b); ints: 0 where b is 0"),
+    pointwise("floor_divide", 2, floor_divide_body, kNumbers, "=",
+              "floor(a / b); ints: 0 where b is 0"),
     pointwise("remainder", 2, remainder_body, kNumbers, "=", "a - floor(a / b) * b: the sign of b"),
     pointwise("fmod", 2, fmod_body, kNumbers, "=", "a - trunc(a / b) * b: the sign of a"),
     pointwise("power", 2, power_body, kNumbers, "=", "a to the power b; ints wrap"),

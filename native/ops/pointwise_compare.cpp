@@ -35,7 +35,9 @@ Ref compare(const BodyContext& c, Ref a, Ref b, Order order) {
   return {};
 }
 
-Ref less_body(const BodyContext& c) { return compare(c, c.operands[0], c.operands[1], Order::kLess); }
+Ref less_body(const BodyContext& c) {
+  return compare(c, c.operands[0], c.operands[1], Order::kLess);
+}
 Ref less_equal_body(const BodyContext& c) {
   return compare(c, c.operands[0], c.operands[1], Order::kLessEqual);
 }
@@ -45,7 +47,9 @@ Ref greater_body(const BodyContext& c) {
 Ref greater_equal_body(const BodyContext& c) {
   return compare(c, c.operands[1], c.operands[0], Order::kLessEqual);
 }
-Ref equal_body(const BodyContext& c) { return compare(c, c.operands[0], c.operands[1], Order::kEqual); }
+Ref equal_body(const BodyContext& c) {
+  return compare(c, c.operands[0], c.operands[1], Order::kEqual);
+}
 Ref not_equal_body(const BodyContext& c) {
   Tape& t = c.tape;
   Ref a = widen(t, c.operands[0]), b = widen(t, c.operands[1]);

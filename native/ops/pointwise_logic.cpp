@@ -95,7 +95,8 @@ constexpr OpInfo kOps[] = {
     pointwise("bitwise_xor", 2, xor_body, kBits, "=", "a ^ b", true),
     pointwise("invert", 1, not_body, kBits, "=", "~a; bool: not", true),
     pointwise("left_shift", 2, left_shift_body, kInts, "=", "a << b; 0 from the width on", true),
-    pointwise("right_shift", 2, right_shift_body, kInts, "=", "a >> b; 0 or -1 from the width on", true),
+    pointwise("right_shift", 2, right_shift_body, kInts, "=", "a >> b; 0 or -1 from the width on",
+              true),
 };
 
 constexpr DialectRow kRows[] = {

@@ -10,8 +10,7 @@ namespace {
 Ref narrow(const BodyContext& c, Ref r) { return c.tape.cast(result_dtype(c), r); }
 Ref operand(const BodyContext& c, size_t k) { return widen(c.tape, c.operands[k]); }
 
-template <MathFn f>
-Ref math_body(const BodyContext& c) {
+template <MathFn f> Ref math_body(const BodyContext& c) {
   Ref b = c.operands.size() > 1 ? operand(c, 1) : Ref{};
   return narrow(c, c.tape.math(f, operand(c, 0), b));
 }
@@ -21,8 +20,7 @@ Ref scaled(const BodyContext& c, double factor) {
   Ref a = operand(c, 0);
   return narrow(c, c.tape.mul(a, c.tape.number(c.tape.type(a), factor)));
 }
-template <class F>
-F factor_of(bool to_degrees) {
+template <class F> F factor_of(bool to_degrees) {
   const F pi = std::numbers::pi_v<F>;
   return to_degrees ? F(180) / pi : pi / F(180);
 }
@@ -72,13 +70,23 @@ Result<ArgValue> build_sinc(Builder& b, const DialectRow&, Args args) {
   ir::ValueId y = scaled.get<TensorArg>()->value;
   const ir::Type t = b.type(y);
   const double eps = t.dtype == DType::kF64 ? 0x1p-52 : t.dtype == DType::kF32 ? 0x1p-23 : 0x1p-10;
-  CUVIL_TRY(y, emit_pointwise(b, "where", {b.cast(y, DType::kBool), y, b.constant(t.dtype, eps)}, t.dtype));
+  CUVIL_TRY(y, emit_pointwise(b, "where", {b.cast(y, DType::kBool), y, b.constant(t.dtype, eps)},
+                              t.dtype));
   ir::ValueId s = b.emit("sin", {y}, t);
   return scalar_if_rank0(b, b.emit("divide", {s, y}, t));
 }
 
 // math.f(x): on a Python number, in f64. What Python raises is checked.
-enum class Domain : uint8_t { kAll, kNotNegative, kPositive, kFinite, kUnit, kOpenUnit, kFromOne, kAboveMinusOne };
+enum class Domain : uint8_t {
+  kAll,
+  kNotNegative,
+  kPositive,
+  kFinite,
+  kUnit,
+  kOpenUnit,
+  kFromOne,
+  kAboveMinusOne
+};
 
 struct MathRow {
   std::string_view name, op;
@@ -127,7 +135,8 @@ ir::ValueId outside(Builder& b, Domain domain, ir::ValueId x) {
     case Domain::kPositive: return compare("less_equal", x, number(0));
     case Domain::kFinite: return b.emit("isinf", {x}, boolean);
     case Domain::kUnit: return compare("greater", b.emit("absolute", {x}, f64), number(1));
-    case Domain::kOpenUnit: return compare("greater_equal", b.emit("absolute", {x}, f64), number(1));
+    case Domain::kOpenUnit:
+      return compare("greater_equal", b.emit("absolute", {x}, f64), number(1));
     case Domain::kFromOne: return compare("less", x, number(1));
     case Domain::kAboveMinusOne: return compare("less_equal", x, number(-1));
   }
@@ -143,7 +152,9 @@ Result<ArgValue> build_math(Builder& b, const DialectRow& row, Args args) {
     if (bad.valid()) x = raise_if(b, x, bad, ErrorClass::kValueError, "math domain error");
     ir::ValueId r = b.emit(m.op, {x}, f64);
     if (m.overflows) {
-      ir::ValueId over = b.emit("logical_and", {b.emit("isfinite", {x}, boolean), b.emit("isinf", {r}, boolean)}, boolean);
+      ir::ValueId over =
+          b.emit("logical_and", {b.emit("isfinite", {x}, boolean), b.emit("isinf", {r}, boolean)},
+                 boolean);
       r = raise_if(b, r, over, ErrorClass::kOverflowError, "math range error");
     }
     return weak_float(r);
@@ -164,10 +175,12 @@ Result<ArgValue> build_math_test(Builder& b, const DialectRow& row, Args args) {
 }
 
 constexpr std::string_view kFloats = "efd";
-template <MathFn f>
-constexpr OpInfo math_op(std::string_view name, std::string_view doc, std::string_view loops = kFloats) {
-  return pointwise(name, static_cast<int8_t>(f == MathFn::pow || f == MathFn::atan2 || f == MathFn::hypot ? 2 : 1),
-                   math_body<f>, loops, "=", doc);
+template <MathFn f> constexpr OpInfo math_op(std::string_view name, std::string_view doc,
+                                             std::string_view loops = kFloats) {
+  return pointwise(
+      name,
+      static_cast<int8_t>(f == MathFn::pow || f == MathFn::atan2 || f == MathFn::hypot ? 2 : 1),
+      math_body<f>, loops, "=", doc);
 }
 
 constexpr OpInfo kOps[] = {

@@ -7,8 +7,7 @@
 namespace cuvil::ops {
 namespace {
 
-template <Prim p>
-Ref round_body(const BodyContext& c) {
+template <Prim p> Ref round_body(const BodyContext& c) {
   Tape& t = c.tape;
   Ref a = widen(t, c.operands[0]);
   if (!is_float(t.type(a))) return a;
@@ -37,6 +36,12 @@ Result<ArgValue> build_round(Builder& b, const DialectRow& row, Args args) {
   }
   const ArgValue one[] = {x};
   if (decimals == 0) return call_ufunc(b, "rint", one);
+  if (is_bool(T))
+    return b.error(
+        ErrorClass::kTypeError,
+        std::string("Cannot cast ufunc '") + (decimals > 0 ? "multiply" : "divide") +
+            "' output from dtype('float64') to dtype('bool') with casting rule 'same_kind'",
+        "convert to a float type first");
   const int64_t places = decimals < 0 ? -decimals : decimals;
   double scale = 1;  // NumPy's power_of_ten: exact up to 1e22, then pow
   for (int64_t k = 0; k < places && k <= 22; ++k) scale *= 10;

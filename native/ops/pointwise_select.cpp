@@ -76,7 +76,7 @@ Ref nextafter_body(const BodyContext& c) {
   Ref step = t.select(away, t.add(bits, t.integer(I, 1)), t.sub(bits, t.integer(I, 1)));
   Ref least = t.binary(Prim::kCopySign, t.bitcast(T, t.integer(I, 1)), b);
   Ref r = t.select(t.eq(x, zero), least, t.bitcast(T, step));
-  r = t.select(t.eq(x, y), b, r);
+  r = t.select(t.eq(x, y), size_of(T) == 2 ? a : b, r);  // zeros: C's y, but x in NumPy's f16
   return t.select(t.bor(t.is_nan(x), t.is_nan(y)), t.cast(T, t.add(x, y)), r);
 }
 
@@ -124,9 +124,10 @@ Result<ArgValue> build_clip(Builder& b, const DialectRow& row, Args args) {
     ArgValue& bound = k == 4 ? lo : hi;
     if (args[k].is<ArgValue::Missing>()) continue;
     if (!bound.is<ArgValue::Missing>())
-      return b.error(ErrorClass::kValueError,
-                     "Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided "
-                     "is forbidden.");
+      return b.error(
+          ErrorClass::kValueError,
+          "Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided "
+          "is forbidden.");
     bound = args[k];
   }
   ArgValue x = args[0];
@@ -139,7 +140,7 @@ Result<ArgValue> build_clip(Builder& b, const DialectRow& row, Args args) {
     // A Python int beyond the type's range bounds nothing.
     const int bits = size_of(T) * 8;
     const int64_t least = is_signed(T) ? INT64_MIN >> (64 - bits) : 0;
-    const int64_t most = is_signed(T)  ? INT64_MAX >> (64 - bits)
+    const int64_t most = is_signed(T) ? INT64_MAX >> (64 - bits)
                          : bits == 64 ? INT64_MAX
                                       : (int64_t{1} << bits) - 1;
     const auto* l = lo.get<int64_t>();
@@ -184,7 +185,8 @@ Result<ArgValue> build_nan_to_num(Builder& b, const DialectRow& row, Args args) 
     }
     CUVIL_TRY(Operand o, classify(b, args[2 + k]));
     if (!shape_of(b, o).empty())
-      return b.error(ErrorClass::kUnsupported, std::string(row.name) + " with an array of replacements",
+      return b.error(ErrorClass::kUnsupported,
+                     std::string(row.name) + " with an array of replacements",
                      "use np.where(np.isnan(x), replacements, x)");
     CUVIL_TRY(ir::ValueId v, materialise(b, o, T));
     values.push_back(v);
@@ -201,7 +203,8 @@ Result<ArgValue> build_astype(Builder& b, const DialectRow& row, Args args) {
   CUVIL_CHECK(require_real(b, from));
   const auto* order = args[2].get<std::string>();
   if (!args[2].missing_or_none() && !(order && (*order == "K" || *order == "C")))
-    return b.error(ErrorClass::kUnsupported, std::string(row.name) + " with order=", "use order='C' or 'K'");
+    return b.error(ErrorClass::kUnsupported,
+                   std::string(row.name) + " with order=", "use order='C' or 'K'");
   const auto* casting = args[3].get<std::string>();
   if (casting && *casting != "unsafe") {
     bool ok = *casting == "safe"        ? can_cast_safely(from, to)
@@ -231,7 +234,8 @@ Result<ArgValue> build_copy(Builder& b, const DialectRow& row, Args args) {
   const auto* order = args[1].get<std::string>();
   std::string o = order ? *order : row.name == "numpy.copy" ? "K" : "C";
   if (o != "C" && o != "K" && o != "F" && o != "A")
-    return b.error(ErrorClass::kValueError, "order must be one of 'C', 'F', 'A', or 'K' (got '" + o + "')");
+    return b.error(ErrorClass::kValueError,
+                   "order must be one of 'C', 'F', 'A', or 'K' (got '" + o + "')");
   if (x.scalar && row.name != "numpy.copy") return ArgValue(x);
   std::vector<uint8_t> wanted;
   const size_t rank = b.type(x.value).rank();
@@ -264,8 +268,8 @@ Result<ArgValue> build_conjugate(Builder& b, const DialectRow& row, Args args) {
 
 constexpr std::string_view kAll = "?bBhHiIlLefd";
 constexpr OpInfo raising() {
-  return pointwise("raise_if", 2, raise_if_body, {}, "=", "a, unless b is true: then the error of the op",
-                   false, ir::kMayRaise);
+  return pointwise("raise_if", 2, raise_if_body, {}, "=",
+                   "a, unless b is true: then the error of the op", false, ir::kMayRaise);
 }
 constexpr OpInfo kOps[] = {
     pointwise("maximum", 2, maximum_body, kAll, "=", "the larger; NaN if either is", true),
@@ -294,7 +298,8 @@ constexpr DialectRow kRows[] = {
     {"numpy.heaviside", kBinaryParams, build_ufunc, "heaviside"},
     {"numpy.nextafter", kBinaryParams, build_ufunc, "nextafter"},
     {"numpy.nan_to_num", "x, copy=True, nan=0.0, posinf=None, neginf=None", build_nan_to_num},
-    {"ndarray.astype", "self, dtype, order='K', casting='unsafe', subok=True, copy=True", build_astype},
+    {"ndarray.astype", "self, dtype, order='K', casting='unsafe', subok=True, copy=True",
+     build_astype},
     {"ndarray.copy", "self, order='C'", build_copy},
     {"numpy.copy", "a, order='K', subok=False", build_copy},
     {"numpy.conjugate", kUnaryParams, build_conjugate},

@@ -43,7 +43,8 @@ Error no_loop(Builder& b, std::string_view name, std::span<const Operand> operan
     if (operands.size() > 1) types = "(" + types + ")";
     return b.error(ErrorClass::kTypeError,
                    "ufunc '" + std::string(name) +
-                       "' did not contain a loop with signature matching types " + types + " -> None",
+                       "' did not contain a loop with signature matching types " + types +
+                       " -> None",
                    "convert to an integer or float type first");
   }
   return b.error(ErrorClass::kTypeError,
@@ -55,9 +56,10 @@ Error no_loop(Builder& b, std::string_view name, std::span<const Operand> operan
 
 Error no_bool(Builder& b, std::string_view name, std::span<const Operand> operands) {
   if (name == "subtract")
-    return b.error(ErrorClass::kTypeError,
-                   "numpy boolean subtract, the `-` operator, is not supported, use the bitwise_xor, "
-                   "the `^` operator, or the logical_xor function instead.");
+    return b.error(
+        ErrorClass::kTypeError,
+        "numpy boolean subtract, the `-` operator, is not supported, use the bitwise_xor, "
+        "the `^` operator, or the logical_xor function instead.");
   if (name == "negative")
     return b.error(ErrorClass::kTypeError,
                    "The numpy boolean negative, the `-` operator, is not supported, use the `~` "
@@ -83,6 +85,19 @@ Result<Operand> classify(Builder& b, const ArgValue& a) {
     if (o.weak == Weak::kComplex)
       return b.error(ErrorClass::kDType, "a complex number", "use real numbers");
     CUVIL_CHECK(require_real(b, o.dtype));
+    // A Python number that is known after all.
+    const ir::Op* def = o.weak == Weak::kNo ? nullptr : b.g.def(t->value);
+    if (def && def->desc->name == "dim_value") {
+      o.value = {};
+      o.dim = def->dims(attr::kDim)[0];
+    } else if (def && def->desc->name == "constant") {
+      const auto bits = static_cast<uint64_t>(def->integer(attr::kBits));
+      o.value = {};
+      if (o.weak == Weak::kInt)
+        o.integer = static_cast<int64_t>(bits);
+      else
+        o.real = std::bit_cast<double>(bits);
+    }
     return o;
   }
   o.scalar = true;
@@ -153,6 +168,10 @@ bool can_cast_same_kind(DType from, DType to) {
 DType result_type(std::span<const Operand> operands) {
   std::optional<DType> strong;
   bool weak_int = false, weak_float = false;
+  // Beside a float, ints don't promote among themselves first: i8, u8 and f16 are f16.
+  for (const Operand& o : operands)
+    if (o.weak == Weak::kNo && is_float(o.dtype))
+      strong = strong ? promote(*strong, o.dtype) : o.dtype;
   for (const Operand& o : operands) {
     if (o.weak == Weak::kNo) strong = strong ? promote(*strong, o.dtype) : o.dtype;
     weak_int |= o.weak == Weak::kInt;
@@ -171,9 +190,9 @@ Result<ir::ValueId> materialise(Builder& b, const Operand& o, DType t, bool wrap
       const ir::Type boolean{DType::kBool, {}};
       ir::ValueId below = b.emit("less", {o.value, b.constant_int(DType::kI64, r.lo)}, boolean);
       ir::ValueId above = b.emit("less", {b.constant_int(DType::kI64, r.hi), o.value}, boolean);
-      ir::ValueId fit = raise_if(b, o.value, b.emit("logical_or", {below, above}, boolean),
-                                 ErrorClass::kOverflowError,
-                                 "Python integer out of bounds for " + std::string(info(t).numpy_name));
+      ir::ValueId fit = raise_if(
+          b, o.value, b.emit("logical_or", {below, above}, boolean), ErrorClass::kOverflowError,
+          "Python integer out of bounds for " + std::string(info(t).numpy_name));
       return b.cast(fit, t);
     }
     return b.cast(o.value, t);
@@ -181,7 +200,8 @@ Result<ir::ValueId> materialise(Builder& b, const Operand& o, DType t, bool wrap
   if (o.real) return b.constant(t, *o.real);
   const bool checked = !wrap && o.weak == Weak::kInt && is_int(t);
   const std::string text = " out of bounds for " + std::string(info(t).numpy_name);
-  const std::string remedy = "use a value that the array's type can hold, or convert the array first";
+  const std::string remedy =
+      "use a value that the array's type can hold, or convert the array first";
   if (o.integer) {
     IntRange r = range_of(t);
     if (checked && (*o.integer < r.lo || *o.integer > r.hi))
@@ -196,15 +216,24 @@ Result<ir::ValueId> materialise(Builder& b, const Operand& o, DType t, bool wrap
     CUVIL_CHECK(require(b, Relation::kLe, b.dim(r.lo), *o.dim, ErrorClass::kOverflowError, message,
                         remedy, {*o.dim}));
     if (t != DType::kU64)
-      CUVIL_CHECK(require(b, Relation::kLe, *o.dim, b.dim(r.hi), ErrorClass::kOverflowError, message,
-                          remedy, {*o.dim}));
+      CUVIL_CHECK(require(b, Relation::kLe, *o.dim, b.dim(r.hi), ErrorClass::kOverflowError,
+                          message, remedy, {*o.dim}));
   }
   return b.dim_value(*o.dim, t);
 }
 
 Result<Loop> resolve_loop(Builder& b, const OpInfo& op, std::string_view name,
                           std::span<const Operand> operands, std::optional<DType> dtype) {
-  // An exact match goes before the first loop to which the inputs cast safely.
+  // An exact match goes before the first loop to which every input casts safely.
+  auto counted = [&](const Operand& o) {
+    if (o.weak == Weak::kNo) return o.dtype;
+    // A Python number asks for nothing that an array of its kind has not asked for already.
+    for (const Operand& other : operands)
+      if (other.weak == Weak::kNo &&
+          (is_float(other.dtype) || (is_int(other.dtype) && o.weak == Weak::kInt)))
+        return DType::kBool;
+    return o.weak == Weak::kInt ? DType::kI64 : DType::kF64;
+  };
   auto output = [&](size_t i, DType input) {
     if (op.outputs == "=") return input;
     return from_numpy_char(op.outputs.size() == 1 ? op.outputs[0] : op.outputs[i]);
@@ -240,7 +269,9 @@ Result<Loop> resolve_loop(Builder& b, const OpInfo& op, std::string_view name,
       }
       return Loop{input, *dtype};
     }
-    if (can_cast_safely(common, input)) return Loop{input, output(i, input)};
+    bool fits = true;
+    for (const Operand& o : operands) fits = fits && can_cast_safely(counted(o), input);
+    if (fits) return Loop{input, output(i, input)};
   }
   if (dtype)
     return b.error(ErrorClass::kTypeError,
@@ -278,8 +309,8 @@ Result<std::optional<DType>> read_ufunc_options(Builder& b, const DialectRow& ro
                    "convert the operands with .astype() first");
   const auto* order = options[3].get<std::string>();
   if (!options[3].missing_or_none() && !(order && *order == "K"))
-    return b.error(ErrorClass::kUnsupported, std::string(row.name) + " with order=",
-                   "leave order= out");
+    return b.error(ErrorClass::kUnsupported,
+                   std::string(row.name) + " with order=", "leave order= out");
   std::optional<DType> dtype;
   if (!options[4].missing_or_none()) {
     CUVIL_TRY(DType t, dtype_or(b, options[4], DType::kF64));

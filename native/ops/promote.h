@@ -10,19 +10,19 @@ namespace cuvil::ops {
 
 // An argument of an elementwise function before it has a common dtype.
 struct Operand {
-  ir::ValueId value;             // invalid while it is a static or run-time Python number
-  DType dtype = DType::kF64;     // Python ints count as i64, floats as f64
+  ir::ValueId value;          // invalid while it is a static or run-time Python number
+  DType dtype = DType::kF64;  // Python ints count as i64, floats as f64
   Weak weak = Weak::kNo;
-  bool scalar = false;           // Python number or NumPy scalar
+  bool scalar = false;  // Python number or NumPy scalar
   std::optional<int64_t> integer;
   std::optional<double> real;
-  std::optional<ir::Dim> dim;    // run-time Python int
+  std::optional<ir::Dim> dim;  // run-time Python int
 };
 
 Result<Operand> classify(Builder& b, const ArgValue& a);
 ir::Shape shape_of(const Builder& b, const Operand& o);
 
-DType promote(DType a, DType b);         // np.promote_types for real types
+DType promote(DType a, DType b);  // np.promote_types for real types
 bool can_cast_safely(DType from, DType to);
 bool can_cast_same_kind(DType from, DType to);
 // np.result_type with weak Python numbers.

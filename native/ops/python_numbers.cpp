@@ -10,9 +10,7 @@ namespace {
 
 using Relation = artifact::Predicate::Op;
 
-bool is_python_int(const ArgValue& a) {
-  return a.is<int64_t>() || a.is<bool>() || a.is<ir::Dim>();
-}
+bool is_python_int(const ArgValue& a) { return a.is<int64_t>() || a.is<bool>() || a.is<ir::Dim>(); }
 
 bool is_python_bool(const ArgValue& a) {
   const auto* t = a.get<TensorArg>();
@@ -38,8 +36,10 @@ Result<> bounded(Builder& b, ir::Dim d, int64_t limit) {
   if (!from_scalar(b, d)) return Ok{};
   const std::string message = "the integer {0} makes a result that may not fit 64 bits";
   const std::string remedy = "use smaller numbers, or floats";
-  CUVIL_CHECK(require(b, Relation::kLe, d, b.dim(limit), ErrorClass::kUnsupported, message, remedy, {d}));
-  return require(b, Relation::kLe, b.dim(-limit), d, ErrorClass::kUnsupported, message, remedy, {d});
+  CUVIL_CHECK(
+      require(b, Relation::kLe, d, b.dim(limit), ErrorClass::kUnsupported, message, remedy, {d}));
+  return require(b, Relation::kLe, b.dim(-limit), d, ErrorClass::kUnsupported, message, remedy,
+                 {d});
 }
 
 constexpr int64_t kSumLimit = int64_t{1} << 61, kFactorLimit = int64_t{1} << 31,
@@ -87,7 +87,10 @@ Result<ArgValue> int_operator(Builder& b, std::string_view op, std::vector<ir::D
     return ArgValue(r == (op == "equal"));
   }
   if (op == "power") {
+    // The exponent is fixed to its value in this call.
     auto e = t.as_constant(d[1]);
+    if (auto fixed = e ? Result<int64_t>(*e) : static_int(b, d[1], "an exponent"); fixed.ok())
+      e = *fixed;
     if (e && *e >= 0 && *e <= 4) {
       ir::Dim r = b.dim(1);
       for (int64_t k = 0; k < *e; ++k) r = t.mul(r, d[0]);
@@ -114,7 +117,8 @@ ir::ValueId raise_if(Builder& b, ir::ValueId value, ir::ValueId condition, Error
 Result<ir::ValueId> python_float(Builder& b, const ArgValue& a) {
   CUVIL_TRY(Operand o, classify(b, a));
   if (!shape_of(b, o).empty())
-    return b.error(ErrorClass::kTypeError, "only 0-dimensional arrays can be converted to Python scalars",
+    return b.error(ErrorClass::kTypeError,
+                   "only 0-dimensional arrays can be converted to Python scalars",
                    "use the NumPy function of the same name");
   if (o.dim) CUVIL_CHECK(bounded(b, *o.dim, kExactLimit));
   return materialise(b, o, DType::kF64);
@@ -140,10 +144,10 @@ Result<ArgValue> python_operator(Builder& b, std::string_view op, Args args) {
     v.push_back(x);
   }
   const ir::Type f64{DType::kF64, {}}, boolean{DType::kBool, {}};
-  static constexpr std::string_view kPlain[] = {"add", "subtract", "multiply", "negative", "positive",
-                                                "absolute"};
-  static constexpr std::string_view kCompare[] = {"less", "less_equal", "greater", "greater_equal",
-                                                  "equal", "not_equal"};
+  static constexpr std::string_view kPlain[] = {"add",      "subtract", "multiply",
+                                                "negative", "positive", "absolute"};
+  static constexpr std::string_view kCompare[] = {"less",          "less_equal", "greater",
+                                                  "greater_equal", "equal",      "not_equal"};
   if (std::find(std::begin(kPlain), std::end(kPlain), op) != std::end(kPlain))
     return weak_float(b.emit(op, v, f64));
   if (std::find(std::begin(kCompare), std::end(kCompare), op) != std::end(kCompare))
@@ -153,25 +157,27 @@ Result<ArgValue> python_operator(Builder& b, std::string_view op, Args args) {
     const char* text = op == "divide"      ? "float division by zero"
                        : op == "remainder" ? "float modulo"
                                            : "float floor division by zero";
-    v[1] = raise_if(b, v[1], b.emit("equal", {v[1], zero}, boolean), ErrorClass::kZeroDivisionError, text);
+    v[1] = raise_if(b, v[1], b.emit("equal", {v[1], zero}, boolean), ErrorClass::kZeroDivisionError,
+                    text);
     return weak_float(b.emit(op, v, f64));
   }
   if (op == "power") {
     ir::ValueId zero_base = b.emit("equal", {v[0], zero}, boolean);
     ir::ValueId down = b.emit("less", {v[1], zero}, boolean);
-    ir::ValueId base = raise_if(b, v[0], b.emit("bitwise_and", {zero_base, down}, boolean),
-                                ErrorClass::kZeroDivisionError,
-                                "0.0 cannot be raised to a negative power");
-    ir::ValueId fraction =
-        b.emit("not_equal", {v[1], b.emit("floor", {v[1]}, f64)}, boolean);
+    ir::ValueId base =
+        raise_if(b, v[0], b.emit("bitwise_and", {zero_base, down}, boolean),
+                 ErrorClass::kZeroDivisionError, "0.0 cannot be raised to a negative power");
+    ir::ValueId fraction = b.emit("not_equal", {v[1], b.emit("floor", {v[1]}, f64)}, boolean);
     ir::ValueId finite = b.emit("isfinite", {base}, boolean);
     ir::ValueId negative = b.emit("less", {base, zero}, boolean);
-    ir::ValueId complex = b.emit("bitwise_and", {b.emit("bitwise_and", {negative, fraction}, boolean), finite}, boolean);
+    ir::ValueId complex = b.emit(
+        "bitwise_and", {b.emit("bitwise_and", {negative, fraction}, boolean), finite}, boolean);
     base = raise_if(b, base, complex, ErrorClass::kUnsupported,
                     "a negative number raised to a fractional power is complex",
                     "use abs(), or NumPy arrays, which give NaN");
     ir::ValueId r = b.emit("power", {base, v[1]}, f64);
-    ir::ValueId both = b.emit("bitwise_and", {finite, b.emit("isfinite", {v[1]}, boolean)}, boolean);
+    ir::ValueId both =
+        b.emit("bitwise_and", {finite, b.emit("isfinite", {v[1]}, boolean)}, boolean);
     ir::ValueId overflow = b.emit("bitwise_and", {both, b.emit("isinf", {r}, boolean)}, boolean);
     return weak_float(raise_if(b, r, overflow, ErrorClass::kOverflowError,
                                "(34, 'Numerical result out of range')"));
@@ -186,9 +192,12 @@ Result<ArgValue> build_operator(Builder& b, const DialectRow& row, Args args) {
   // The same choices as the NumPy function of the same op.
   static constexpr std::pair<std::string_view, std::string_view> kSpecial[] = {
       {"power", "numpy.power"},
-      {"less", "numpy.less"},       {"less_equal", "numpy.less_equal"},
-      {"greater", "numpy.greater"}, {"greater_equal", "numpy.greater_equal"},
-      {"equal", "numpy.equal"},     {"not_equal", "numpy.not_equal"}};
+      {"less", "numpy.less"},
+      {"less_equal", "numpy.less_equal"},
+      {"greater", "numpy.greater"},
+      {"greater_equal", "numpy.greater_equal"},
+      {"equal", "numpy.equal"},
+      {"not_equal", "numpy.not_equal"}};
   for (const auto& [op, name] : kSpecial) {
     if (op != row.op) continue;
     const DialectRow* ufunc = find_row(name);

@@ -52,7 +52,9 @@ ir::ValueId keep(Builder& b, const Reduced& r, ir::ValueId v) {
   return r.keepdims ? emit_expand(b, v, r.axes) : v;
 }
 
-ArgValue finish(Builder& b, const Reduced& r, ir::ValueId v) { return scalar_if_rank0(b, keep(b, r, v)); }
+ArgValue finish(Builder& b, const Reduced& r, ir::ValueId v) {
+  return scalar_if_rank0(b, keep(b, r, v));
+}
 
 // `op` over the axes in dtype t; f16 sums and products in f32, rounded once. No axes: a copy.
 ir::ValueId reduce(Builder& b, std::string_view op, ir::ValueId v, const std::vector<int64_t>& axes,
@@ -114,7 +116,8 @@ Result<ArgValue> build_nansum(Builder& b, const DialectRow& row, Args args) {
   const ir::Type t = b.type(x.value);
   if (is_float(t.dtype)) {
     ir::ValueId nan = b.emit("isnan", {x.value}, {DType::kBool, t.shape});
-    ir::ValueId zero = b.broadcast_to(b.constant_int(t.dtype, row.op == "reduce_prod" ? 1 : 0), t.shape);
+    ir::ValueId zero =
+        b.broadcast_to(b.constant_int(t.dtype, row.op == "reduce_prod" ? 1 : 0), t.shape);
     with[0] = TensorArg{b.emit("where", {nan, zero, x.value}, t)};
   }
   return build_sum(b, row, with);
@@ -128,15 +131,16 @@ Result<> refuse_empty(Builder& b, const Reduced& r, std::string message) {
         b.g.dims.is_constant(shape[k], 0))
       return Ok{};  // an empty result asks for nothing
   for (int64_t a : r.axes)
-    CUVIL_CHECK(require(b, Relation::kLt, b.dim(0), shape[static_cast<size_t>(a)], ErrorClass::kValueError,
-                        message, "", {}));
+    CUVIL_CHECK(require(b, Relation::kLt, b.dim(0), shape[static_cast<size_t>(a)],
+                        ErrorClass::kValueError, message, "", {}));
   return Ok{};
 }
 
 Result<ir::ValueId> extreme(Builder& b, const Reduced& r, std::string_view op) {
   const char* ufunc = op == "reduce_max" ? "maximum" : "minimum";
   CUVIL_CHECK(refuse_empty(
-      b, r, std::string("zero-size array to reduction operation ") + ufunc + " which has no identity"));
+      b, r,
+      std::string("zero-size array to reduction operation ") + ufunc + " which has no identity"));
   return reduce(b, op, r.x.value, r.axes, b.type(r.x.value).dtype);
 }
 
@@ -179,7 +183,8 @@ Result<ArgValue> build_count_nonzero(Builder& b, const DialectRow& row, Args arg
   ir::ValueId truth = b.cast(r.x.value, DType::kBool);
   ir::ValueId v = keep(b, r, reduce(b, "reduce_sum", truth, r.axes, DType::kI64));
   // Over all axes NumPy returns a Python int.
-  if (p.get("axis").missing_or_none() && !r.keepdims) return ArgValue(TensorArg{v, Weak::kInt, true});
+  if (p.get("axis").missing_or_none() && !r.keepdims)
+    return ArgValue(TensorArg{v, Weak::kInt, true});
   return scalar_if_rank0(b, v);
 }
 
@@ -194,7 +199,8 @@ Result<ArgValue> build_arg(Builder& b, const DialectRow& row, Args args) {
   const ir::Shape shape = b.type(r.x.value).shape;
   const char* name = row.op == "argmax" ? "argmax" : "argmin";
   for (int64_t a : r.axes)
-    CUVIL_CHECK(require(b, Relation::kLt, b.dim(0), shape[static_cast<size_t>(a)], ErrorClass::kValueError,
+    CUVIL_CHECK(require(b, Relation::kLt, b.dim(0), shape[static_cast<size_t>(a)],
+                        ErrorClass::kValueError,
                         std::string("attempt to get ") + name + " of an empty sequence", "", {}));
   if (shape.empty()) {
     r.x.value = emit_expand(b, r.x.value, {0});
@@ -226,7 +232,8 @@ Result<ArgValue> build_var(Builder& b, const DialectRow& row, Args args) {
   Params p{row, args};
   CUVIL_TRY(Reduced r, read(b, p));
   if (!p.get("mean").missing_or_none())
-    return b.error(ErrorClass::kUnsupported, std::string(row.name) + " with mean=", "leave mean= out");
+    return b.error(ErrorClass::kUnsupported,
+                   std::string(row.name) + " with mean=", "leave mean= out");
   ArgValue ddof = p.get("ddof");
   if (const ArgValue& correction = p.get("correction"); !correction.missing_or_none()) {
     if (!ddof.missing_or_none())
@@ -253,7 +260,8 @@ Result<ArgValue> build_var(Builder& b, const DialectRow& row, Args args) {
   const ir::Type f64{DType::kF64, {}};
   if (!(o.integer && *o.integer == 0)) {
     if (b.type(less).rank() != 0)
-      return b.error(ErrorClass::kUnsupported, std::string(row.name) + " with an array as ddof=", "use a number");
+      return b.error(ErrorClass::kUnsupported,
+                     std::string(row.name) + " with an array as ddof=", "use a number");
     n = b.emit("maximum", {b.emit("subtract", {n, less}, f64), b.constant(DType::kF64, 0.0)}, f64);
   }
   ir::ValueId v = divide_by(b, sum, n);
@@ -264,8 +272,8 @@ Result<ArgValue> build_var(Builder& b, const DialectRow& row, Args args) {
 Result<ArgValue> build_average(Builder& b, const DialectRow& row, Args args) {
   Params p{row, args};
   if (!p.get("weights").missing_or_none())
-    return b.error(ErrorClass::kUnsupported, "np.average with weights=",
-                   "use (a * w).sum(axis) / w.sum(axis)");
+    return b.error(ErrorClass::kUnsupported,
+                   "np.average with weights=", "use (a * w).sum(axis) / w.sum(axis)");
   CUVIL_TRY(bool returned, bool_or(b, p.get("returned"), false, "returned"));
   if (returned)
     return b.error(ErrorClass::kUnsupported, "np.average with returned=True", "use np.mean");
@@ -311,8 +319,8 @@ Result<ArgValue> build_norm(Builder& b, const DialectRow& row, Args args) {
   const auto* text = ord.get<std::string>();
   const bool frobenius = ord.missing_or_none() || (text && *text == "fro" && r.axes.size() == 2);
   if (!frobenius && r.axes.size() != 1)
-    return b.error(ErrorClass::kUnsupported, "np.linalg.norm of a matrix with ord=",
-                   "give one axis, or leave ord= out");
+    return b.error(ErrorClass::kUnsupported,
+                   "np.linalg.norm of a matrix with ord=", "give one axis, or leave ord= out");
   ir::ValueId v;
   if (frobenius || order == 2) {
     ir::ValueId sum = reduce(b, "reduce_sum", b.emit("square", {r.x.value}, t), r.axes, t.dtype);
@@ -325,7 +333,8 @@ Result<ArgValue> build_norm(Builder& b, const DialectRow& row, Args args) {
     } else if (std::abs(order) > 1e300) {
       CUVIL_TRY(v, extreme(b, of_size, order > 0 ? "reduce_max" : "reduce_min"));
     } else {
-      return b.error(ErrorClass::kUnsupported, "np.linalg.norm with this ord=", "use ord 1, 2 or inf");
+      return b.error(ErrorClass::kUnsupported,
+                     "np.linalg.norm with this ord=", "use ord 1, 2 or inf");
     }
   }
   return finish(b, r, v);
@@ -352,13 +361,15 @@ constexpr OpInfo kOps[] = {
     reduction("argmax", ReduceKind::kArgMax, "position of the first largest; the first NaN wins"),
 };
 
-constexpr std::string_view kSum = "a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True",
-                           kExtreme = "a, axis=None, out=None, keepdims=False, initial=None, where=True",
-                           kBool = "a, axis=None, out=None, keepdims=False, *, where=True",
-                           kArg = "a, axis=None, out=None, *, keepdims=False",
-                           kMean = "a, axis=None, dtype=None, out=None, keepdims=False, *, where=True",
-                           kVar = "a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, "
-                                  "where=True, mean=None, correction=None";
+constexpr std::string_view
+    kSum = "a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=True",
+    kExtreme = "a, axis=None, out=None, keepdims=False, initial=None, where=True",
+    kBool = "a, axis=None, out=None, keepdims=False, *, where=True",
+    kArg = "a, axis=None, out=None, *, keepdims=False",
+    kMean = "a, axis=None, dtype=None, out=None, keepdims=False, *, where=True",
+    kVar =
+        "a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, "
+        "where=True, mean=None, correction=None";
 constexpr DialectRow kRows[] = {
     {"numpy.sum", kSum, build_sum, "reduce_sum"},
     {"ndarray.sum", kSum, build_sum, "reduce_sum"},
@@ -384,7 +395,8 @@ constexpr DialectRow kRows[] = {
     {"ndarray.argmin", kArg, build_arg, "argmin"},
     {"numpy.mean", kMean, build_mean},
     {"ndarray.mean", kMean, build_mean},
-    {"numpy.average", "a, axis=None, weights=None, returned=False, *, keepdims=False", build_average},
+    {"numpy.average", "a, axis=None, weights=None, returned=False, *, keepdims=False",
+     build_average},
     {"numpy.var", kVar, build_var, "var"},
     {"ndarray.var", kVar, build_var, "var"},
     {"numpy.std", kVar, build_var, "std"},

@@ -15,9 +15,9 @@ struct Registry {
 
   Registry() {
     const FamilyTable tables[] = {
-        arith_table(),  compare_table(), logic_table(),    math_table(),   round_table(),
-        select_table(), reduce_table(),  contract_table(), movement_table(), create_table(),
-        control_table(), linalg_table(),
+        arith_table(),    compare_table(), logic_table(),   math_table(),
+        round_table(),    select_table(),  reduce_table(),  contract_table(),
+        movement_table(), create_table(),  control_table(), linalg_table(),
     };
     op_index.reserve(256);
     row_index.reserve(512);

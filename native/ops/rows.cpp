@@ -64,8 +64,8 @@ Result<TensorArg> as_tensor(Builder& b, const ArgValue& a) {
       items.push_back(t);
     }
     if (items.empty())
-      return TensorArg{b.emit("tensor_constant", {}, {DType::kF64, {b.dim(0)}},
-                              {{attr::kData, std::string()}})};
+      return TensorArg{
+          b.emit("tensor_constant", {}, {DType::kF64, {b.dim(0)}}, {{attr::kData, std::string()}})};
     const DType dtype = result_type(operands);
     const ir::Shape inner = b.type(items[0].value).shape;
     bool all_constant = true;
@@ -125,7 +125,8 @@ std::optional<DType> dtype_from_text(std::string_view text) {
     if (text == d.numpy_name) return t;
     if (text.size() == 1 && text[0] == d.numpy_char) return t;
     std::string code = std::string(1, d.kind) + std::to_string(d.size);
-    if (d.kind != 'b' && t != DType::kBF16 && (text == code || text == "<" + code || text == "=" + code))
+    if (d.kind != 'b' && t != DType::kBF16 &&
+        (text == code || text == "<" + code || text == "=" + code))
       return t;
   }
   static constexpr std::pair<std::string_view, DType> kOther[] = {
@@ -177,12 +178,13 @@ Result<int64_t> static_int(Builder& b, const ArgValue& a, std::string_view what)
       CUVIL_TRY(bool same, b.equal(*d, b.dim(*v)));
       if (same) return *v;
     }
-    return b.error(ErrorClass::kUnsupported,
-                   std::string(what) + " is known only while the code runs (" +
-                       b.g.dims.to_string(*d) + ")",
-                   "use a value that does not depend on a loop or on an element of an array");
+    return b.error(
+        ErrorClass::kUnsupported,
+        std::string(what) + " is known only while the code runs (" + b.g.dims.to_string(*d) + ")",
+        "use a value that does not depend on a loop or on an element of an array");
   }
-  return b.error(ErrorClass::kTypeError, std::string(what) + " must be an integer, not " + kind_text(a));
+  return b.error(ErrorClass::kTypeError,
+                 std::string(what) + " must be an integer, not " + kind_text(a));
 }
 
 Result<ir::Dim> dim_of(Builder& b, const ArgValue& a, std::string_view what) {
@@ -263,8 +265,8 @@ Result<> refuse_out(Builder& b, const ArgValue& out, std::string_view name) {
 Result<> refuse_where(Builder& b, const ArgValue& where, std::string_view name) {
   if (where.missing_or_none()) return Ok{};
   if (const auto* v = where.get<bool>(); v && *v) return Ok{};
-  return b.error(ErrorClass::kUnsupported, std::string(name) + " with where=",
-                 "select with np.where(mask, a, b) instead");
+  return b.error(ErrorClass::kUnsupported,
+                 std::string(name) + " with where=", "select with np.where(mask, a, b) instead");
 }
 
 Result<> require_c_order(Builder& b, const ArgValue& order, std::string_view name) {
@@ -378,8 +380,8 @@ ir::ValueId emit_reduce(Builder& b, std::string_view op, ir::ValueId v, std::vec
       if (kept_rank[axis] >= 0) order.push_back(static_cast<uint8_t>(kept_rank[axis]));
     if (std::is_sorted(order.begin(), order.end())) order.clear();
   }
-  ir::ValueId r = b.emit(op, {v}, {arg ? DType::kI64 : from.dtype, shape},
-                         {{attr::kAxes, std::move(axes)}});
+  ir::ValueId r =
+      b.emit(op, {v}, {arg ? DType::kI64 : from.dtype, shape}, {{attr::kAxes, std::move(axes)}});
   b.g.value(r).order = std::move(order);
   return r;
 }
@@ -395,8 +397,9 @@ ir::ValueId emit_full(Builder& b, ir::ValueId scalar, const ir::Shape& shape) {
   return emit_copy(b, b.broadcast_to(scalar, shape));
 }
 
-Result<ir::ValueId> emit_pointwise(Builder& b, std::string_view op, std::vector<ir::ValueId> operands,
-                                   DType result, std::vector<ir::Attribute> attributes) {
+Result<ir::ValueId> emit_pointwise(Builder& b, std::string_view op,
+                                   std::vector<ir::ValueId> operands, DType result,
+                                   std::vector<ir::Attribute> attributes) {
   std::vector<ir::Shape> shapes;
   for (ir::ValueId v : operands) shapes.push_back(b.type(v).shape);
   CUVIL_TRY(ir::Shape shape, b.broadcast_shapes(shapes));

@@ -61,7 +61,8 @@ Result<> require(Builder& b, artifact::Predicate::Op op, ir::Dim lhs, ir::Dim rh
 // Emits a movement op (see structural.h), or nothing where it would change nothing.
 ir::ValueId emit_transpose(Builder& b, ir::ValueId v, std::vector<int64_t> perm);
 ir::ValueId emit_reshape(Builder& b, ir::ValueId v, ir::Shape shape);
-ir::ValueId emit_expand(Builder& b, ir::ValueId v, std::vector<int64_t> axes);  // axes of the result
+ir::ValueId emit_expand(Builder& b, ir::ValueId v,
+                        std::vector<int64_t> axes);  // axes of the result
 ir::ValueId emit_squeeze(Builder& b, ir::ValueId v, std::vector<int64_t> axes);
 ir::ValueId emit_slice(Builder& b, ir::ValueId v, ir::Shape starts, std::vector<int64_t> steps,
                        ir::Shape sizes);
@@ -71,7 +72,8 @@ ir::ValueId emit_copy(Builder& b, ir::ValueId v, std::vector<uint8_t> order = {}
 // A fresh cell of `shape` filled with `scalar`; rank 0: the scalar itself.
 ir::ValueId emit_full(Builder& b, ir::ValueId scalar, const ir::Shape& shape);
 // A pointwise op on operands that are cast already; broadcasts them.
-Result<ir::ValueId> emit_pointwise(Builder& b, std::string_view op, std::vector<ir::ValueId> operands,
-                                   DType result, std::vector<ir::Attribute> attributes = {});
+Result<ir::ValueId> emit_pointwise(Builder& b, std::string_view op,
+                                   std::vector<ir::ValueId> operands, DType result,
+                                   std::vector<ir::Attribute> attributes = {});
 
 }  // namespace cuvil::ops

@@ -71,8 +71,6 @@ Ref Tape::integer(DType t, int64_t v) {
   return bits(t, cast_bits(t, DType::kI64, static_cast<uint64_t>(v)));
 }
 
-Ref Tape::bnot(Ref a) {
-  return bxor(a, is_bool(type(a)) ? boolean(true) : integer(type(a), -1));
-}
+Ref Tape::bnot(Ref a) { return bxor(a, is_bool(type(a)) ? boolean(true) : integer(type(a), -1)); }
 
 }  // namespace cuvil::ops

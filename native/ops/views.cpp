@@ -58,7 +58,8 @@ std::optional<ir::Dim> exact_divide(ir::DimTable& t, ir::Dim total, ir::Dim divi
 bool transpose_view(ir::Graph&, const ir::Op& op, const Access& from, Access* to) {
   to->offset = from.offset;
   to->strides.clear();
-  for (int64_t p : op.integers(attr::kPerm)) to->strides.push_back(from.strides[static_cast<size_t>(p)]);
+  for (int64_t p : op.integers(attr::kPerm))
+    to->strides.push_back(from.strides[static_cast<size_t>(p)]);
   return true;
 }
 

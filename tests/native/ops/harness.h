@@ -49,7 +49,8 @@ struct Harness {
     spec.rank = static_cast<uint8_t>(shape.size());
     spec.layout = layout;
     auto slot = static_cast<uint32_t>(g.inputs.size());
-    return {ir::add_array_input(g, spec, std::move(shape), slot, false, "x" + std::to_string(slot), {})};
+    return {ir::add_array_input(g, spec, std::move(shape), slot, false, "x" + std::to_string(slot),
+                                {})};
   }
   TensorArg input(DType t, std::initializer_list<int64_t> sizes,
                   artifact::Layout layout = artifact::Layout::kC) {
