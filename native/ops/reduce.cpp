@@ -88,7 +88,7 @@ DType sum_dtype(DType t) {
   return is_unsigned(t) ? DType::kU64 : t;
 }
 
-// ---- sum, prod -------------------------------------------------------------------------------------------
+// ---- sum, prod ----------------------------------------
 Result<ArgValue> build_sum(Builder& b, const DialectRow& row, Args args) {
   Params p{row, args};
   CUVIL_TRY(Reduced r, read(b, p));
@@ -123,7 +123,7 @@ Result<ArgValue> build_nansum(Builder& b, const DialectRow& row, Args args) {
   return build_sum(b, row, with);
 }
 
-// ---- min, max, ptp, any, all, count_nonzero -----------------------------------------------------------------
+// ---- min, max, ptp, any, all, count_nonzero ----------------------------------------
 Result<> refuse_empty(Builder& b, const Reduced& r, std::string message) {
   ir::Shape shape = b.type(r.x.value).shape;
   for (size_t k = 0; k < shape.size(); ++k)
@@ -188,7 +188,7 @@ Result<ArgValue> build_count_nonzero(Builder& b, const DialectRow& row, Args arg
   return scalar_if_rank0(b, v);
 }
 
-// ---- argmin, argmax -------------------------------------------------------------------------------------------
+// ---- argmin, argmax ----------------------------------------
 Result<ArgValue> build_arg(Builder& b, const DialectRow& row, Args args) {
   Params p{row, args};
   const ArgValue& axis = p.get("axis");
@@ -211,7 +211,7 @@ Result<ArgValue> build_arg(Builder& b, const DialectRow& row, Args args) {
   return finish(b, r, emit_reduce(b, row.op, r.x.value, r.axes));
 }
 
-// ---- mean, var, std ---------------------------------------------------------------------------------------------
+// ---- mean, var, std ----------------------------------------
 Result<ArgValue> build_mean(Builder& b, const DialectRow& row, Args args) {
   Params p{row, args};
   CUVIL_TRY(Reduced r, read(b, p));
@@ -280,7 +280,7 @@ Result<ArgValue> build_average(Builder& b, const DialectRow& row, Args args) {
   return build_mean(b, row, args);
 }
 
-// ---- softmax, norm ------------------------------------------------------------------------------------------------
+// ---- softmax, norm ----------------------------------------
 // scipy.special.softmax(x, axis=None) and log_softmax: shifted by the largest element.
 Result<ArgValue> build_softmax(Builder& b, const DialectRow& row, Args args) {
   Params p{row, args};
