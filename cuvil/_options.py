@@ -13,7 +13,7 @@ Axis = int | str | None
 Hint = tuple[tuple[Axis, ...], "np.dtype[Any] | None"]
 
 _GENERATORS = (
-    (0x100, "a coroutine"),
+    (0x80 | 0x100, "a coroutine"),
     (0x200, "an async generator"),
     (0x20, "a generator"),
 )

@@ -6,6 +6,7 @@ target_include_directories(cuvil_flags INTERFACE ${CMAKE_CURRENT_SOURCE_DIR})
 # No contraction: constants are folded here and must come out as the generated code computes them.
 target_compile_options(cuvil_flags INTERFACE
   -Wall -Wextra -Werror=switch -Wno-missing-field-initializers
+  -Wno-restrict  # false alarms over std::string's operator+ at -O3: GCC bug 105329
   -Wno-maybe-uninitialized  # too many false alarms over std::optional at -O1
   -fvisibility=hidden -fvisibility-inlines-hidden -fPIC
   -ffunction-sections -fdata-sections -ffp-contract=off

@@ -23,8 +23,7 @@ PyRef find_object(std::string_view dotted) {
 }
 
 bool names_object(std::string_view row) {
-  return row.find('.') != std::string_view::npos && !row.starts_with("operator.") &&
-         !row.starts_with("ndarray.");
+  return row.find('.') != std::string_view::npos && !row.starts_with("ndarray.");
 }
 
 // Filled as modules get loaded: rows of SciPy resolve once the user has imported it.

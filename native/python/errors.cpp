@@ -146,22 +146,25 @@ SourceLoc resolve(const artifact::CodeLoc& loc, PyObject* function) {
 
 // A frame of an empty code object whose first line is the one to show.
 void add_traceback(const artifact::CodeLoc& loc, PyObject* function) {
-  PyRef code = code_of(function);
-  int line = resolve(loc, function).line;
-  if (!code || line <= 0) return;
-  std::string file = text_of(code.get(), CUVIL_NAME("co_filename"));
-  std::string name = text_of(code.get(), CUVIL_NAME("co_name"));
+  // Set aside first: finding the line runs Python, which would meet, or clear, the pending exception.
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  auto* empty = PyCode_NewEmpty(file.c_str(), name.c_str(), line);
-  PyFrameObject* frame =
-      empty ? PyFrame_New(PyThreadState_Get(), empty, PyFunction_GET_GLOBALS(function), nullptr)
-            : nullptr;
-  if (!frame) PyErr_Clear();
+  PyFrameObject* frame = nullptr;
+  PyRef empty;
+  PyRef code = code_of(function);
+  int line = resolve(loc, function).line;
+  if (code && line > 0) {
+    std::string file = text_of(code.get(), CUVIL_NAME("co_filename"));
+    std::string name = text_of(code.get(), CUVIL_NAME("co_name"));
+    auto* made = PyCode_NewEmpty(file.c_str(), name.c_str(), line);
+    empty = PyRef::steal(reinterpret_cast<PyObject*>(made));
+    if (made)
+      frame = PyFrame_New(PyThreadState_Get(), made, PyFunction_GET_GLOBALS(function), nullptr);
+  }
+  PyErr_Clear();
   PyErr_Restore(type, value, traceback);
   if (frame) PyTraceBack_Here(frame);
   Py_XDECREF(reinterpret_cast<PyObject*>(frame));
-  Py_XDECREF(reinterpret_cast<PyObject*>(empty));
 }
 
 void raise_site(const artifact::Site& site, const int64_t payload[4], PyObject* function) {

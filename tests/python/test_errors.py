@@ -7,6 +7,7 @@ import gc
 import inspect
 
 import cuvil
+import functions
 import numpy as np
 import pytest
 
@@ -77,7 +78,7 @@ def test_shapes_that_do_not_broadcast():
         return a + b
 
     text = raises(
-        fn, (np.ones((2, 3)), np.ones((2, 4))), cuvil.ShapeError, "(2, 3)", "(2, 4)", "return a + b"
+        fn, (np.ones((2, 3)), np.ones((2, 4))), cuvil.ShapeError, "(2,3)", "(2,4)", "return a + b"
     )
     assert "^" in text
     assert issubclass(cuvil.ShapeError, ValueError)
@@ -87,14 +88,14 @@ def test_shapes_that_do_not_multiply():
     def fn(a, b):
         return a @ b
 
-    raises(fn, (np.ones((2, 3)), np.ones((4, 5))), cuvil.ShapeError, "(2, 3)", "(4, 5)")
+    raises(fn, (np.ones((2, 3)), np.ones((4, 5))), cuvil.ShapeError, "(2,3)", "(4,5)")
 
 
 def test_reshape_to_another_size():
     def fn(a):
         return a.reshape(5, 2)
 
-    raises(fn, (X,), ValueError, "(2, 3)")
+    raises(fn, (X,), ValueError, "(2,3)")
 
 
 def test_shape_of_a_store():
@@ -304,11 +305,7 @@ def test_raise_keeps_class_and_text():
 
 
 def test_assert_keeps_its_text():
-    def fn(x):
-        assert x.ndim == 1, "one dimension, please"
-        return x
-
-    raises(fn, (X,), AssertionError, "one dimension, please")
+    raises(functions.one_dimension, (X,), AssertionError, "one dimension, please")
 
 
 def test_call_with_wrong_arguments_inside():

@@ -6,6 +6,7 @@ from collections import namedtuple
 
 import cuvil
 import differential as d
+import functions
 import numpy as np
 import pytest
 
@@ -152,14 +153,6 @@ def unpack_shape(x):
     return np.ones((cols, rows)) * rows + np.arange(cols)[:, None]
 
 
-def docstring_and_assert(x):
-    """Doc."""
-    assert x.ndim == 2, "two dimensions"
-    del_me = 1
-    del del_me
-    return x + 1
-
-
 def multiple_results(x):
     return x + 1, x.sum(), 3, "text", None, (x * 2,), [x - 1]
 
@@ -196,7 +189,7 @@ FUNCTIONS = [
     nested_functions,
     chained_comparison,
     unpack_shape,
-    docstring_and_assert,
+    functions.docstring_and_assert,
     multiple_results,
     boolean_statics,
     fstrings,
