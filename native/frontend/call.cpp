@@ -259,8 +259,19 @@ Result<ops::ArgValue> Interpreter::to_arg(const Value& v, const Node& n) {
   if (PyBool_Check(o)) return ArgValue(o == Py_True);
   if (PyLong_Check(o)) {
     if (std::optional<int64_t> i = to_int64(o)) return ArgValue(*i);
-    return fail(ErrorClass::kOverflowError, "Python int " + short_repr(o) + " does not fit 64 bits",
-                "use a smaller int or a float", n);
+    const double real = PyLong_AsDouble(o);
+    if (real == -1.0 && PyErr_Occurred()) {
+      PyErr_Clear();
+      return fail(ErrorClass::kOverflowError, "int too large to convert to float", {}, n);
+    }
+    ops::BigInt big{real, std::nullopt, to_string(PyRef::steal(PyObject_Str(o)).get())};
+    const unsigned long long u64 = PyLong_AsUnsignedLongLong(o);
+    if (PyErr_Occurred()) {
+      PyErr_Clear();
+    } else {
+      big.u64 = u64;
+    }
+    return ArgValue(std::move(big));
   }
   if (is_exactly(o, &PyFloat_Type)) return ArgValue(PyFloat_AsDouble(o));
   if (PyUnicode_Check(o)) return ArgValue(to_string(o));

@@ -108,6 +108,7 @@ ir::ValueId iota(Builder& b, const ir::Shape& shape, int64_t axis) {
 
 std::optional<double> static_number(const ArgValue& a) {
   if (const auto* v = a.get<int64_t>()) return static_cast<double>(*v);
+  if (const auto* v = a.get<BigInt>()) return v->real;
   if (const auto* v = a.get<double>()) return *v;
   if (const auto* v = a.get<bool>()) return *v;
   return std::nullopt;

@@ -69,6 +69,13 @@ struct TensorArg {
   bool scalar = false;     // rank 0: a NumPy scalar, not a 0-d array
 };
 
+// A static Python int beyond int64.
+struct BigInt {
+  double real;                  // rounded as float() rounds it
+  std::optional<uint64_t> u64;  // where it fits
+  std::string text;
+};
+
 struct SliceArg;
 struct ArgValue;
 using ArgList = std::vector<ArgValue>;
@@ -78,8 +85,8 @@ struct ArgValue {
   struct None {};
   struct Ellipsis {};
   struct Missing {};  // not given; the row's default applies (only inside build functions)
-  // int64_t/double/bool: static Python numbers. Dim: a run-time Python int.
-  using Variant = std::variant<Missing, None, Ellipsis, bool, int64_t, double, std::string, DType,
+  // int64_t/BigInt/double/bool: static Python numbers. Dim: a run-time Python int.
+  using Variant = std::variant<Missing, None, Ellipsis, bool, int64_t, BigInt, double, std::string, DType,
                                ir::Dim, TensorArg, std::shared_ptr<ArgList>,
                                std::shared_ptr<SliceArg>>;
   Variant v;

@@ -199,8 +199,9 @@ Result<ArgValue> build_power(Builder& b, const DialectRow& row, Args args) {
       return scalar_if_rank0(b, r);
     }
   } else if (is_signed(T)) {
-    ir::ValueId zero = b.broadcast_to(b.constant_int(T, 0), b.type(e).shape);
-    ir::ValueId negative = b.emit("less", {e, zero}, {DType::kBool, b.type(e).shape});
+    e = b.broadcast_to(e, shape);  // an exponent that meets no base raises nothing
+    ir::ValueId zero = b.broadcast_to(b.constant_int(T, 0), shape);
+    ir::ValueId negative = b.emit("less", {e, zero}, {DType::kBool, shape});
     e = raise_if(b, e, negative, ErrorClass::kValueError,
                  "Integers to negative integer powers are not allowed.",
                  "convert the base to a float type first");

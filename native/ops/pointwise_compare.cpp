@@ -1,4 +1,7 @@
 // Comparisons: exact between any two types. Rows of numpy.* and operator.*.
+#include <cmath>
+#include <limits>
+
 #include "ops/interpret.h"
 #include "ops/python_numbers.h"
 
@@ -75,10 +78,20 @@ Result<ArgValue> build_compare(Builder& b, const DialectRow& row, Args args) {
   const Operand both[] = {x, y};
   DType tx = result_type(both), ty = tx;
   auto is_integral = [](const Operand& o) { return is_int(o.dtype); };
-  if (is_integral(x) && is_integral(y)) {
+  // Beyond every int of the other's type, an int compares as an infinity does.
+  auto beyond = [](Operand& o, const Operand& other) {
+    if (!o.big || other.weak == Weak::kInt || !is_int(other.dtype)) return false;
+    if (o.big->u64 && other.dtype == DType::kU64) return false;
+    o.real = std::copysign(std::numeric_limits<double>::infinity(), o.big->real);
+    return true;
+  };
+  if (beyond(x, y) || beyond(y, x)) {
+    tx = ty = DType::kF64;
+  } else if (is_integral(x) && is_integral(y)) {
     // A Python int that the other's type cannot hold is compared as the number it is.
     auto wide = [](const Operand& o, const Operand& other) {
       if (o.weak != Weak::kInt || other.weak == Weak::kInt) return false;
+      if (o.big) return false;
       return o.dim ? other.dtype != DType::kI64 : !fits(other.dtype, *o.integer);
     };
     const bool unsigned_pair = x.dtype == DType::kU64 || y.dtype == DType::kU64;

@@ -147,6 +147,10 @@ Result<ArgValue> build_clip(Builder& b, const DialectRow& row, Args args) {
     const auto* h = hi.get<int64_t>();
     if (l && *l <= least) lo = ArgValue::None{};
     if (h && *h >= most && T != DType::kU64) hi = ArgValue::None{};
+    const auto* below = lo.get<BigInt>();
+    const auto* above = hi.get<BigInt>();
+    if (below && below->real < 0) lo = ArgValue::None{};
+    if (above && above->real > 0 && !(T == DType::kU64 && above->u64)) hi = ArgValue::None{};
   }
   if (lo.missing_or_none() && hi.missing_or_none()) {
     const ArgValue one[] = {x};

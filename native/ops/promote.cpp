@@ -16,7 +16,7 @@ DType float_for(DType t) {
 }
 
 struct IntRange {
-  int64_t lo, hi;  // u64: hi is INT64_MAX; larger Python ints don't reach this point
+  int64_t lo, hi;  // u64: hi is INT64_MAX; larger Python ints are BigInts
 };
 IntRange range_of(DType t) {
   int bits = size_of(t) * 8;
@@ -112,6 +112,12 @@ Result<Operand> classify(Builder& b, const ArgValue& a) {
     o.integer = *v;
     return o;
   }
+  if (const auto* v = a.get<BigInt>()) {
+    o.dtype = DType::kI64;
+    o.weak = Weak::kInt;
+    o.big = *v;
+    return o;
+  }
   if (const auto* v = a.get<double>()) {
     o.dtype = DType::kF64;
     o.weak = Weak::kFloat;
@@ -202,6 +208,12 @@ Result<ir::ValueId> materialise(Builder& b, const Operand& o, DType t, bool wrap
   const std::string text = " out of bounds for " + std::string(info(t).numpy_name);
   const std::string remedy =
       "use a value that the array's type can hold, or convert the array first";
+  if (o.big) {
+    if (is_float(t)) return b.constant(t, o.big->real);
+    if (t == DType::kU64 && o.big->u64)
+      return b.constant_int(t, static_cast<int64_t>(*o.big->u64));
+    return b.error(ErrorClass::kOverflowError, "Python integer " + o.big->text + text, remedy);
+  }
   if (o.integer) {
     IntRange r = range_of(t);
     if (checked && (*o.integer < r.lo || *o.integer > r.hi))
@@ -328,7 +340,7 @@ Result<ArgValue> build_ufunc(Builder& b, const DialectRow& row, Args args) {
 bool all_python_numbers(Args args) {
   return std::all_of(args.begin(), args.end(), [](const ArgValue& a) {
     if (const auto* t = a.get<TensorArg>()) return t->weak != Weak::kNo;
-    return a.is<int64_t>() || a.is<double>() || a.is<bool>() || a.is<ir::Dim>();
+    return a.is<int64_t>() || a.is<BigInt>() || a.is<double>() || a.is<bool>() || a.is<ir::Dim>();
   });
 }
 

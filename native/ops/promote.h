@@ -15,6 +15,7 @@ struct Operand {
   Weak weak = Weak::kNo;
   bool scalar = false;  // Python number or NumPy scalar
   std::optional<int64_t> integer;
+  std::optional<BigInt> big;
   std::optional<double> real;
   std::optional<ir::Dim> dim;  // run-time Python int
 };

@@ -10,7 +10,9 @@ namespace {
 
 using Relation = artifact::Predicate::Op;
 
-bool is_python_int(const ArgValue& a) { return a.is<int64_t>() || a.is<bool>() || a.is<ir::Dim>(); }
+bool is_python_int(const ArgValue& a) {
+  return a.is<int64_t>() || a.is<BigInt>() || a.is<bool>() || a.is<ir::Dim>();
+}
 
 bool is_python_bool(const ArgValue& a) {
   const auto* t = a.get<TensorArg>();
@@ -189,6 +191,12 @@ Result<ArgValue> python_operator(Builder& b, std::string_view op, Args args) {
 
 Result<ArgValue> build_operator(Builder& b, const DialectRow& row, Args args) {
   if (all_python_numbers(args)) return python_operator(b, row.op, args);
+  // NumPy's array ** 2 is square, which bool arrays have too.
+  if (row.op == "power" && args[1].is<int64_t>() && *args[1].get<int64_t>() == 2) {
+    const auto* base = args[0].get<TensorArg>();
+    if (base && !base->scalar && is_bool(b.type(base->value).dtype))
+      return call_ufunc(b, "square", args.first(1));
+  }
   // The same choices as the NumPy function of the same op.
   static constexpr std::pair<std::string_view, std::string_view> kSpecial[] = {
       {"power", "numpy.power"},

@@ -18,6 +18,7 @@ std::string kind_text(const ArgValue& a) {
     std::string operator()(const ArgValue::Ellipsis&) const { return "Ellipsis"; }
     std::string operator()(bool) const { return "a bool"; }
     std::string operator()(int64_t) const { return "an int"; }
+    std::string operator()(const BigInt&) const { return "an int"; }
     std::string operator()(double) const { return "a float"; }
     std::string operator()(const std::string& s) const { return "'" + s + "'"; }
     std::string operator()(DType t) const { return "dtype " + std::string(info(t).numpy_name); }
@@ -183,6 +184,10 @@ Result<int64_t> static_int(Builder& b, const ArgValue& a, std::string_view what)
         std::string(what) + " is known only while the code runs (" + b.g.dims.to_string(*d) + ")",
         "use a value that does not depend on a loop or on an element of an array");
   }
+  if (const auto* v = a.get<BigInt>())
+    return b.error(ErrorClass::kUnsupported,
+                   std::string(what) + " is " + v->text + ", which does not fit 64 bits",
+                   "use a smaller number, or a float");
   return b.error(ErrorClass::kTypeError,
                  std::string(what) + " must be an integer, not " + kind_text(a));
 }
