@@ -8,11 +8,15 @@
 //       help: make the sizes equal, or 1, counting axes from the last one
 #include "frontend/errors.h"
 
+#include <utility>
+
 #include "frontend/frontend.h"
 #include "frontend/source.h"
 
 namespace cuvil::frontend {
 namespace {
+
+thread_local PyObject* kept = nullptr;
 
 std::string code_text(PyObject* code, PyObject* name) {
   PyRef v = code ? attr_or_null(code, name) : PyRef();
@@ -114,6 +118,18 @@ void raise_at(PyObject* exception, const std::string& file, const std::string& f
 
 }  // namespace
 
+void keep_exception() {
+  drop_exception();
+  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  Py_XDECREF(type);
+  Py_XDECREF(traceback);
+  kept = value;
+}
+
+void drop_exception() { Py_XDECREF(std::exchange(kept, nullptr)); }
+
 std::string format_error(const Error& e, std::span<PyObject* const> codes, std::span<const SourceLoc> trail) {
   std::string text = e.found;
   auto code_of = [&](const SourceLoc& l) -> PyObject* {
@@ -140,12 +156,9 @@ void raise_error(const Error& e, std::span<PyObject* const> codes, std::span<con
   const std::string function = code_text(code, CUVIL_NAME("co_name"));
   PyRef exception;
   if (e.cls == ErrorClass::kPython) {
-    PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    PyRef owned_type = PyRef::steal(type), owned_traceback = PyRef::steal(traceback);
-    exception = PyRef::steal(value);
-    if (!exception) exception = PyRef::steal(PyObject_CallFunction(PyExc_RuntimeError, "s", "no active exception to reraise"));
+    exception = PyRef::steal(std::exchange(kept, nullptr));
+    if (!exception)
+      exception = PyRef::steal(PyObject_CallFunction(PyExc_RuntimeError, "s", "No active exception to reraise"));
   } else {
     PyErr_Clear();
     PyRef cls = find_class(python_class_name(e.cls));

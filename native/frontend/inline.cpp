@@ -27,7 +27,10 @@ Result<WalkedFunction*> Interpreter::walked(PyObject* function, int32_t source) 
   f->globals = CUVIL_ATTR(function, "__globals__");
   PyRef name = attr_or_null(function, CUVIL_NAME("__name__"));
   f->name = name ? to_string(name.get()) : "function";
-  if (!f->code || !f->globals) return make_error(ErrorClass::kPython, {});
+  if (!f->code || !f->globals) {
+    keep_exception();
+    return make_error(ErrorClass::kPython, {});
+  }
   f->index = static_cast<uint32_t>(traced_.facts.functions.size());
   traced_.facts.functions.push_back(source);
   traced_.code_objects.push_back(PyRef(f->code).release());

@@ -11,6 +11,7 @@
 
 #include "frontend/capture.h"
 #include "frontend/dtypes.h"
+#include "frontend/errors.h"
 #include "frontend/frontend.h"
 #include "frontend/resolve.h"
 #include "frontend/value.h"
@@ -242,8 +243,11 @@ class Interpreter {
   Error unsupported(std::string found, std::string remedy, const Node& n) const {
     return fail(ErrorClass::kUnsupported, std::move(found), std::move(remedy), n);
   }
-  // Python's indicator is set: it travels on as it is.
-  Error python_error(const Node& n) const { return fail(ErrorClass::kPython, {}, {}, n); }
+  // Python's indicator is set: its exception travels on as it is.
+  Error python_error(const Node& n) const {
+    keep_exception();
+    return fail(ErrorClass::kPython, {}, {}, n);
+  }
   std::string describe(const Value& v);  // "an array float32[2, 3]", "the str 'a'"
   std::string describe_type(const ir::Type& t);
 

@@ -22,6 +22,7 @@ std::optional<Traced> trace(const compiler::Request& request) {
       release();
       return std::nullopt;
     }
+    drop_exception();
     if (interpreter.must_share().empty()) return traced;
     shared.insert(shared.end(), interpreter.must_share().begin(), interpreter.must_share().end());
     release();
