@@ -264,6 +264,7 @@ class ReduceEmitter {
     std::optional<int64_t> count;
     if (first && last) count = *last - *first;
     Widths w = widths(axis, count);
+    if (count && *count < kBlock && compensates()) w = Widths{};  // NumPy's order, term by term
     const unsigned body = w.body, single = w.single;
     nest.prepare(body);
     auto element = [&](Value* i, unsigned width, Value* mask, std::vector<Slots>& acc) {
