@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from cuvil import _cuvil
 
 __all__ = ["Device", "list_devices", "num_threads", "set_num_threads"]
 
 
-class Device(NamedTuple):
+@dataclass(frozen=True)
+class Device:
     """Something that can run compiled code.
 
     Attributes

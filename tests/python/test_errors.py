@@ -77,9 +77,7 @@ def test_shapes_that_do_not_broadcast():
     def fn(a, b):
         return a + b
 
-    text = raises(
-        fn, (np.ones((2, 3)), np.ones((2, 4))), cuvil.ShapeError, "(2,3)", "(2,4)", "return a + b"
-    )
+    text = raises(fn, (np.ones((2, 3)), np.ones((2, 4))), cuvil.ShapeError, "(2,3)", "(2,4)", "return a + b")
     assert "^" in text
     assert issubclass(cuvil.ShapeError, ValueError)
 

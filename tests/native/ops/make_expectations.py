@@ -13,6 +13,7 @@ no Python. A line is `row args... -> result`:
     k                 the argument is not given            t:text         a string
     $3                the array that the line `$3 f32[2]=h,h` defines
 """
+
 import itertools
 import operator
 import pathlib
@@ -24,8 +25,20 @@ import scipy.special
 warnings.simplefilter("ignore")
 np.seterr(all="ignore")
 
-CIR = {"bool": "bool", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8",
-       "uint16": "u16", "uint32": "u32", "uint64": "u64", "float16": "f16", "float32": "f32", "float64": "f64"}
+CIR = {
+    "bool": "bool",
+    "int8": "i8",
+    "int16": "i16",
+    "int32": "i32",
+    "int64": "i64",
+    "uint8": "u8",
+    "uint16": "u16",
+    "uint32": "u32",
+    "uint64": "u64",
+    "float16": "f16",
+    "float32": "f32",
+    "float64": "f64",
+}
 NP = {v: k for k, v in CIR.items()}
 INTS = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]
 FLOATS = ["f16", "f32", "f64"]
@@ -60,13 +73,13 @@ def spell(a):
     if a is Ellipsis:
         return "e"
     if isinstance(a, Weak):
-        return ("wi:%d" % a.value) if isinstance(a.value, int) else "wf:" + hexes(np.float64(a.value))
+        return f"wi:{a.value:d}" if isinstance(a.value, int) else "wf:" + hexes(np.float64(a.value))
     if isinstance(a, bool):
-        return "b:%d" % a
+        return f"b:{a:d}"
     if isinstance(a, np.generic):  # before float: np.float64 is one
         return f"s:{CIR[a.dtype.name]}={hexes(a)}"
     if isinstance(a, int):
-        return "i:%d" % a
+        return f"i:{a:d}"
     if isinstance(a, float):
         return "f:" + hexes(np.float64(a))
     if isinstance(a, str):
@@ -116,6 +129,7 @@ def find(row):
         return __builtins__.__dict__[name] if hasattr(__builtins__, "__dict__") else __builtins__[name]
     if space == "math":
         import math
+
         return getattr(math, name)
     if space == "scipy.special":
         return getattr(scipy.special, name)
@@ -143,13 +157,13 @@ def call(row, *args, names=None, **keywords):
             if not callable(method):
                 r = method
             elif names:
-                given = {n: v for n, v in zip(names, real[1:]) if v is not MISSING}
+                given = {n: v for n, v in zip(names, real[1:], strict=False) if v is not MISSING}
                 r = method(**given)
             else:
                 r = method(*real[1:])
         elif names:
             k = len(real) - len(names)
-            given = {n: v for n, v in zip(names, real[k:]) if v is not MISSING}
+            given = {n: v for n, v in zip(names, real[k:], strict=False) if v is not MISSING}
             r = find(row)(*real[:k], **given)
         else:
             r = find(row)(*real)
@@ -196,11 +210,53 @@ COMPARE = ["less", "less_equal", "greater", "greater_equal", "equal", "not_equal
 LOGIC = ["logical_and", "logical_or", "logical_xor"]
 BITS = ["bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"]
 FLOAT2 = ["copysign", "heaviside", "nextafter"]
-UNARY = ["negative", "positive", "absolute", "fabs", "sign", "reciprocal", "square", "sqrt", "logical_not",
-         "isnan", "isinf", "isfinite", "isposinf", "isneginf", "signbit", "invert", "floor", "ceil", "trunc",
-         "rint", "fix", "degrees", "radians"]
-MATH1 = ["exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "arcsin", "arccos",
-         "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "cbrt"]
+UNARY = [
+    "negative",
+    "positive",
+    "absolute",
+    "fabs",
+    "sign",
+    "reciprocal",
+    "square",
+    "sqrt",
+    "logical_not",
+    "isnan",
+    "isinf",
+    "isfinite",
+    "isposinf",
+    "isneginf",
+    "signbit",
+    "invert",
+    "floor",
+    "ceil",
+    "trunc",
+    "rint",
+    "fix",
+    "degrees",
+    "radians",
+]
+MATH1 = [
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sin",
+    "cos",
+    "tan",
+    "arcsin",
+    "arccos",
+    "arctan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "arcsinh",
+    "arccosh",
+    "arctanh",
+    "cbrt",
+]
 MATH2 = ["arctan2", "hypot", "logaddexp", "logaddexp2"]
 
 for name in ARITH + COMPARE:
@@ -281,10 +337,27 @@ for w in (-1, 0, 255, 256, 2**40):
         call(f"operator.{op}", np.array([0, 2**64 - 1], "u8"), Weak(w))
 for t in ("f4", "i4"):
     for d in ("float32", "float64", "int64", "float16"):
-        call("numpy.add", np.ones(2, t), np.ones(2, "i2"), MISSING, MISSING, MISSING, MISSING, np.dtype(d),
-             names=["out", "where", "casting", "order", "dtype"])
-call("numpy.sqrt", np.ones(2, "f4"), MISSING, MISSING, MISSING, MISSING, np.dtype("int64"),
-     names=["out", "where", "casting", "order", "dtype"])
+        call(
+            "numpy.add",
+            np.ones(2, t),
+            np.ones(2, "i2"),
+            MISSING,
+            MISSING,
+            MISSING,
+            MISSING,
+            np.dtype(d),
+            names=["out", "where", "casting", "order", "dtype"],
+        )
+call(
+    "numpy.sqrt",
+    np.ones(2, "f4"),
+    MISSING,
+    MISSING,
+    MISSING,
+    MISSING,
+    np.dtype("int64"),
+    names=["out", "where", "casting", "order", "dtype"],
+)
 
 # Python numbers among themselves
 for op in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lt", "eq"):
@@ -334,7 +407,7 @@ call("ndarray.astype", np.array([2**24 + 1, 2**53 + 1, -(2**63), 65519, 65520]),
 call("ndarray.astype", np.array([2**24 + 1, 2**53 + 1, 2**63, 65519]), np.dtype("f2"))
 call("ndarray.astype", np.array([2**64 - 1, 2**63 + 1025], "u8"), np.dtype("f8"))
 call("ndarray.astype", np.array([2**64 - 1, 2**40 + 2**16 + 1], "u8"), np.dtype("f4"))
-for t in FLOATS + ["i32"]:
+for t in [*FLOATS, "i32"]:
     call("numpy.nan_to_num", values(t))
 call("numpy.nan_to_num", np.array([np.nan, np.inf, -np.inf]), True, 1.0, 2.0, -3)
 for t in ("f32", "f64", "f16", "i32", "bool", "u8"):
@@ -373,12 +446,30 @@ for name in ("sum", "prod", "mean", "var", "std"):
         call(f"numpy.{name}", np.array([[1, 2], [3, 4]], "i2"), 0, np.dtype(d), names=["axis", "dtype"])
 for name in ("var", "std"):
     for axis in AXES[:6]:
-        call(f"numpy.{name}", cube.astype("f8"), axis, MISSING, MISSING, 0, names=["axis", "dtype", "out", "ddof"])
-        call(f"numpy.{name}", cube.astype("f8"), axis, MISSING, MISSING, 1, True,
-             names=["axis", "dtype", "out", "ddof", "keepdims"])
+        call(
+            f"numpy.{name}",
+            cube.astype("f8"),
+            axis,
+            MISSING,
+            MISSING,
+            0,
+            names=["axis", "dtype", "out", "ddof"],
+        )
+        call(
+            f"numpy.{name}",
+            cube.astype("f8"),
+            axis,
+            MISSING,
+            MISSING,
+            1,
+            True,
+            names=["axis", "dtype", "out", "ddof", "keepdims"],
+        )
     for t in ALL:
         call(f"numpy.{name}", np.array([1, 0, 1], NP[t]))
-    call(f"numpy.{name}", np.array([1.5]), MISSING, MISSING, MISSING, 1, names=["axis", "dtype", "out", "ddof"])
+    call(
+        f"numpy.{name}", np.array([1.5]), MISSING, MISSING, MISSING, 1, names=["axis", "dtype", "out", "ddof"]
+    )
 for name in ("argmax", "argmin"):
     for axis in (MISSING, None, 0, 1, -1, 3):
         call(f"numpy.{name}", np.array([[3, 1, 3], [0, 5, 5]]), axis, names=["axis"])
@@ -445,11 +536,40 @@ call("numpy.flip", box, (0, -1))
 call("numpy.fliplr", box)
 call("numpy.flipud", flat)
 call("numpy.fliplr", flat)
-INDICES = [0, -1, 3, -4, 7, slice(None), slice(1, None), slice(None, -1), slice(None, None, 2), slice(5, 2),
-           slice(None, None, -1), slice(-2, None, -1), slice(10, None, -3), slice(-10, 10), slice(3, 1, -1),
-           slice(1, 100, 2), slice(None, None, 0), (0, 1, 2), (0, 1, 2, 3), (slice(None), 1),
-           (Ellipsis, 1), (1, Ellipsis), (None, 1, Ellipsis, None), None, Ellipsis, (), (slice(1), slice(None, None, -1), -1),
-           (0, 5), (Ellipsis, Ellipsis), 1.5, (1, slice(2, None), None, slice(1, -1)), (0, Ellipsis, 0, 1)]
+INDICES = [
+    0,
+    -1,
+    3,
+    -4,
+    7,
+    slice(None),
+    slice(1, None),
+    slice(None, -1),
+    slice(None, None, 2),
+    slice(5, 2),
+    slice(None, None, -1),
+    slice(-2, None, -1),
+    slice(10, None, -3),
+    slice(-10, 10),
+    slice(3, 1, -1),
+    slice(1, 100, 2),
+    slice(None, None, 0),
+    (0, 1, 2),
+    (0, 1, 2, 3),
+    (slice(None), 1),
+    (Ellipsis, 1),
+    (1, Ellipsis),
+    (None, 1, Ellipsis, None),
+    None,
+    Ellipsis,
+    (),
+    (slice(1), slice(None, None, -1), -1),
+    (0, 5),
+    (Ellipsis, Ellipsis),
+    1.5,
+    (1, slice(2, None), None, slice(1, -1)),
+    (0, Ellipsis, 0, 1),
+]
 for i in INDICES:
     call("operator.getitem", box, i)
     if not isinstance(i, tuple) or len(i) <= 1:
@@ -460,7 +580,11 @@ for i in (Weak(1), Weak(-1), Weak(6), Weak(-7), (Weak(0),), slice(Weak(1), Weak(
         out = spell_result(flat[real])
     except IndexError as e:
         out = f"!IndexError: {e}"
-    index = ("[" + ":".join(spell(p) for p in (i.start, i.stop, None)) + "]") if isinstance(i, slice) else spell(i)
+    index = (
+        ("[" + ":".join(spell(p) for p in (i.start, i.stop, None)) + "]")
+        if isinstance(i, slice)
+        else spell(i)
+    )
     line = f"operator.getitem {spell(flat)} {index} -> {out}"
     lines.append(line)
 call("operator.getitem", np.float32(2), 0)
@@ -511,8 +635,19 @@ call("numpy.full", (2,), 300, np.dtype("u1"))
 call("numpy.full", (2, 3), np.arange(3))
 call("numpy.full_like", np.zeros(2, "f4"), 3)
 call("numpy.ones_like", np.zeros((2, 2), "i1"), np.dtype("f4"))
-for a in ((5,), (2, 7), (7, 2), (7, 2, -2), (0, 10, 3), (0.0, 1.0, 0.25), (1.0, 0.0, -0.3), (5.5,), (0, 1, 0),
-          (1, 2, 0.1), (-3, 3, 1.5)):
+for a in (
+    (5,),
+    (2, 7),
+    (7, 2),
+    (7, 2, -2),
+    (0, 10, 3),
+    (0.0, 1.0, 0.25),
+    (1.0, 0.0, -0.3),
+    (5.5,),
+    (0, 1, 0),
+    (1, 2, 0.1),
+    (-3, 3, 1.5),
+):
     call("numpy.arange", *a)
 call("numpy.arange", 0, 5, 1, np.dtype("f4"))
 call("numpy.arange", 0.5, 3.0, 0.3, np.dtype("f4"))
@@ -550,8 +685,15 @@ call("ndarray.item", np.array([[3]], "i4"))
 call("ndarray.item", np.array([3, 4], "i4"))
 
 # ---- contractions -----------------------------------------------------------------------------------
-MATRICES = [np.arange(3.0), np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4),
-            np.arange(12.0).reshape(2, 2, 3), np.arange(24.0).reshape(2, 3, 4), np.arange(4.0), np.array(2.0)]
+MATRICES = [
+    np.arange(3.0),
+    np.arange(6.0).reshape(2, 3),
+    np.arange(12.0).reshape(3, 4),
+    np.arange(12.0).reshape(2, 2, 3),
+    np.arange(24.0).reshape(2, 3, 4),
+    np.arange(4.0),
+    np.array(2.0),
+]
 for a, b in itertools.product(MATRICES, MATRICES):
     call("operator.matmul", a, b)
     call("numpy.dot", a, b)
