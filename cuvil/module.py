@@ -156,7 +156,30 @@ class MemoryPlan:
         return (self.arena_bytes + results) / self.largest_activation_bytes
 
     def __str__(self) -> str:
-        return self.text
+        head = ("buffer", "scope", "bytes", "alive", "offset")
+        rows = [
+            (
+                b.name,
+                b.scope,
+                "at run time" if b.size < 0 else f"{b.size:,}",
+                f"{b.start}..{b.end}",
+                "-" if b.offset < 0 else f"{b.offset:,}",
+            )
+            for b in self.buffers
+        ]
+        width = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
+        table = "\n".join(
+            "  "
+            + "  ".join(
+                cell.rjust(width[k]) if k in (2, 4) else cell.ljust(width[k]) for k, cell in enumerate(row)
+            ).rstrip()
+            for row in [head, *rows]
+        )
+        return (
+            f"arena {self.arena_bytes:,} bytes (no plan needs less than {self.lower_bound_bytes:,})\n"
+            f"largest activation {self.largest_activation_bytes:,} bytes, captured arrays "
+            f"{self.weight_bytes:,} bytes, scratch of a thread {self.scratch_bytes:,} bytes\n{table}"
+        )
 
     def svg(self) -> str:
         """A drawing of the arena: statements from left to right, offsets from top to bottom."""

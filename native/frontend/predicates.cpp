@@ -82,6 +82,16 @@ Result<bool> Interpreter::less(ir::Dim a, ir::Dim b, const Node& n) {
   // b <= a for every value?
   if (provably_less(b, g_.dims.add(a, g_.dims.constant(1)))) return false;
   ops::Builder builder_here = builder(n);
+  const ir::Dim difference = g_.dims.sub(a, b), zero = g_.dims.constant(0);
+  if (g_.dims.depends_on_internal(difference)) {
+    // The same answer in every iteration, if what the caller bound is as in this call.
+    for (bool upper : {true, false}) {
+      const ir::Dim end = bound(difference, upper);
+      std::optional<int64_t> here = g_.dims.example(end);
+      if (here && !g_.dims.depends_on_internal(end) && (*here < 0) == upper)
+        return builder_here.less(end, zero);
+    }
+  }
   Result<bool> r = builder_here.less(a, b);
   if (r.ok()) {
     // What holds from here on tightens the range of a plain symbol.

@@ -356,12 +356,14 @@ Result<Interpreter::SliceDims> Interpreter::slice_dims(const Values& parts, ir::
 
   // min and max that ask first: proven or decided for this call they give the plain operand.
   auto smaller = [&](ir::Dim a, ir::Dim b) -> ir::Dim {
-    Result<bool> r = less(a, b, n);
-    return r.ok() ? (*r ? a : b) : dims.min(a, b);
+    if (Result<bool> r = less(a, b, n); r.ok()) return *r ? a : b;
+    if (Result<bool> r = less(b, a, n); r.ok()) return *r ? b : a;
+    return dims.min(a, b);
   };
   auto larger = [&](ir::Dim a, ir::Dim b) -> ir::Dim {
-    Result<bool> r = less(a, b, n);
-    return r.ok() ? (*r ? b : a) : dims.max(a, b);
+    if (Result<bool> r = less(a, b, n); r.ok()) return *r ? b : a;
+    if (Result<bool> r = less(b, a, n); r.ok()) return *r ? a : b;
+    return dims.max(a, b);
   };
   const ir::Dim low = step > 0 ? zero : dims.constant(-1);
   const ir::Dim high = step > 0 ? extent : dims.sub(extent, one);

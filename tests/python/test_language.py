@@ -355,3 +355,25 @@ def test_metadata_survives():
     )
     assert inspect.signature(compiled) == inspect.signature(fn)
     np.testing.assert_array_equal(compiled(X), X * 2)
+
+
+def moving_mean(x, k=5):
+    out = np.empty(x.shape[0] - k + 1, dtype=x.dtype)
+    for i in range(out.shape[0]):
+        out[i] = x[i : i + k].mean()
+    return out
+
+
+def test_slices_that_move_with_a_loop():
+    compiled = cuvil.jit(moving_mean)
+    for n, k in ((40, 5), (40, 7), (41, 7), (20, 20), (20, 1)):
+        d.check(moving_mean, np.arange(n, dtype=np.float64) % 7, k, compiled=compiled)
+
+    def short_at_the_ends(x, k):
+        out = np.zeros_like(x)
+        for i in range(len(x)):
+            out[i] = x[max(i - 2, 0) : i + k].sum()
+        return out
+
+    for k in (1, 3, 50):
+        d.check(short_at_the_ends, np.arange(9.0), k)
