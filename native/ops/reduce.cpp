@@ -182,9 +182,7 @@ Result<ArgValue> build_count_nonzero(Builder& b, const DialectRow& row, Args arg
   CUVIL_TRY(Reduced r, read(b, p));
   ir::ValueId truth = b.cast(r.x.value, DType::kBool);
   ir::ValueId v = keep(b, r, reduce(b, "reduce_sum", truth, r.axes, DType::kI64));
-  // Over all axes NumPy returns a Python int.
-  if (p.get("axis").missing_or_none() && !r.keepdims)
-    return ArgValue(TensorArg{v, Weak::kInt, true});
+  // Before NumPy 2.4 the count over all axes was a Python int; here it is a NumPy scalar on every NumPy.
   return scalar_if_rank0(b, v);
 }
 

@@ -124,3 +124,15 @@ def test_fused(data):
         return m, x - m, np.sqrt(m) * 0.5
 
     d.check(fn, x, tol=(1e-5, 1e-4))
+
+
+def test_count_nonzero():
+    def fn(x):
+        n = np.count_nonzero(x)
+        return np.count_nonzero(x, axis=0), np.count_nonzero(x, keepdims=True), np.int8(1) + n
+
+    x = np.array([[0, 1, 2], [0, 0, 3]])
+    for dtype in d.ALL:
+        d.check(fn, x.astype(dtype))
+    n = cuvil.jit(lambda x: np.count_nonzero(x))(x)
+    assert type(n) is np.int64 and n == 3
