@@ -35,11 +35,9 @@ size_t ZSTD_decompress(void*, size_t, const void*, size_t) { return static_cast<
 unsigned ZSTD_isError(size_t code) { return code == static_cast<size_t>(-1); }
 const char* ZSTD_getErrorName(size_t) { return "compression is not built in"; }
 
-
 uint32_t arc4random() {
   uint32_t value = 0;
-  while (getrandom(&value, sizeof value, 0) != sizeof value) {
-  }
+  while (getrandom(&value, sizeof value, 0) != sizeof value) {}
   return value;
 }
 

@@ -37,18 +37,23 @@ inline constexpr size_t kBlobAlignment = 64;
 // ---- Constants of Python, as they occur in guards, static arguments and results -------------
 struct Const {
   enum class Kind : uint8_t {
-    kNone, kEllipsis, kNotImplemented,
-    kBool, kInt,        // integer (int64)
-    kBigInt,            // text: decimal digits
-    kFloat,             // real (bits compare: -0.0 is not 0.0, NaN equals NaN)
-    kComplex,           // real, imag
-    kStr, kBytes,       // text
-    kTuple, kFrozenSet, // items
-    kSlice,             // items: start, stop, step
-    kRange,             // items: start, stop, step
-    kDType,             // text: NumPy's dtype.str, e.g. "<f4"
-    kNumpyScalar,       // text: dtype.str, then raw bytes
-    kQualified,         // text: "module:qualname", an importable object
+    kNone,
+    kEllipsis,
+    kNotImplemented,
+    kBool,
+    kInt,      // integer (int64)
+    kBigInt,   // text: decimal digits
+    kFloat,    // real (bits compare: -0.0 is not 0.0, NaN equals NaN)
+    kComplex,  // real, imag
+    kStr,
+    kBytes,  // text
+    kTuple,
+    kFrozenSet,    // items
+    kSlice,        // items: start, stop, step
+    kRange,        // items: start, stop, step
+    kDType,        // text: NumPy's dtype.str, e.g. "<f4"
+    kNumpyScalar,  // text: dtype.str, then raw bytes
+    kQualified,    // text: "module:qualname", an importable object
   };
   Kind kind = Kind::kNone;
   int64_t integer = 0;
@@ -95,11 +100,12 @@ struct ArraySpec {
   DType dtype = DType::kF32;
   uint8_t rank = 0;
   Layout layout = Layout::kC;
-  bool aligned = true;      // data and strides are multiples of the item size
+  bool aligned = true;  // data and strides are multiples of the item size
   bool writeable = true;
   bool numpy_scalar = false;  // a np.generic, copied into a 0-d buffer by the caller
   std::array<StrideClass, kMaxRank> stride_class{};  // kStrided only
-  std::array<uint8_t, kMaxRank> order{};  // kStrided only: axes from slow to fast by |stride|, stable
+  std::array<uint8_t, kMaxRank>
+      order{};  // kStrided only: axes from slow to fast by |stride|, stable
   bool operator==(const ArraySpec&) const = default;
 };
 
@@ -180,20 +186,21 @@ struct ResultSpec {
   DType dtype = DType::kF32;
   uint8_t rank = 0;
   Form form = Form::kArray;
-  bool view = false;  // made by view_result, else by alloc_result
+  bool view = false;                      // made by view_result, else by alloc_result
   std::array<uint8_t, kMaxRank> order{};  // memory order of a fresh array, slow to fast
 };
 
 // The tree of the return value, in prefix order.
 struct TreeNode {
   enum class Kind : uint8_t {
-    kTuple, kList,  // `count` subtrees follow
-    kDict,          // `count` subtrees follow; their keys are constants[index .. index + count)
-    kCall,          // `count` subtrees follow: positional arguments of source `index` (named tuple type)
-    kResult,        // result `index`
-    kSource,        // the object of source `index`, itself
-    kConst,         // constants[index]
-    kExpr,          // Python int: exprs[index]
+    kTuple,
+    kList,    // `count` subtrees follow
+    kDict,    // `count` subtrees follow; their keys are constants[index .. index + count)
+    kCall,    // `count` subtrees follow: positional arguments of source `index` (named tuple type)
+    kResult,  // result `index`
+    kSource,  // the object of source `index`, itself
+    kConst,   // constants[index]
+    kExpr,    // Python int: exprs[index]
   };
   Kind kind = Kind::kConst;
   uint32_t index = 0;
@@ -243,20 +250,20 @@ struct Site {
 struct Artifact {
   std::array<uint8_t, 16> key{};  // K1 of the directory it belongs to
   std::string build_id;
-  std::string target;             // "x86_64:sapphirerapids:+avx512f,..."
+  std::string target;  // "x86_64:sapphirerapids:+avx512f,..."
   uint32_t min_services_size = 0;
-  bool memory_only = false;       // some guard cannot be checked in another process
-  bool releases_gil = false;      // the work estimate exceeds 10 us
+  bool memory_only = false;   // some guard cannot be checked in another process
+  bool releases_gil = false;  // the work estimate exceeds 10 us
   uint64_t cost_ns = 0;
 
   CallShape call_shape;
   std::vector<ArgSpec> arguments;
-  std::vector<Symbol> symbols;      // caller-bound ones first
+  std::vector<Symbol> symbols;  // caller-bound ones first
   std::vector<Predicate> predicates;
   std::vector<AliasPredicate> aliases;
   std::vector<Source> sources;
   std::vector<Guard> guards;
-  uint32_t array_slots = 0;   // arguments, captures, host results
+  uint32_t array_slots = 0;  // arguments, captures, host results
   uint32_t scalar_slots = 0;
 
   std::vector<ResultSpec> results;
@@ -272,7 +279,8 @@ struct Artifact {
   std::string memory_text;    // the memory plan, parsed by cuvil.MemoryPlan
 
   uint64_t entry_offset = 0;  // into blob
-  std::vector<uint8_t> blob;  // writer input; the reader leaves it empty and gives blob_span instead
+  std::vector<uint8_t>
+      blob;  // writer input; the reader leaves it empty and gives blob_span instead
   std::vector<uint8_t> device_image;
 };
 

@@ -36,7 +36,7 @@ Result<Code> generate_cpu(const schedule::Program& program, const CpuOptions& op
   Stopwatch watch(code.stages);
   CUVIL_TRY(const Target* target, target_for(options.cpu));
   CUVIL_CHECK(check_supported(program, *target));
-  CUVIL_TRY(Backend* backend, Backend::of(*target));
+  CUVIL_TRY(Backend * backend, Backend::of(*target));
   watch.lap("target");
 
   llvm::Module module("cuvil", backend->context());

@@ -16,10 +16,10 @@ struct CpuOptions {
 };
 
 struct Code {
-  std::vector<uint8_t> blob;   // position independent, no outside symbol
+  std::vector<uint8_t> blob;  // position independent, no outside symbol
   uint64_t entry_offset = 0;
   uint32_t min_services_size = 0;
-  std::string target;          // "x86_64:sapphirerapids:..." as it goes into the artifact and the key
+  std::string target;  // "x86_64:sapphirerapids:..." as it goes into the artifact and the key
   std::string llvm_text, asm_text;
   std::vector<std::pair<std::string, double>> stages;  // "emit", "passes", "codegen", "link": ms
 };

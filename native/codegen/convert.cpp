@@ -34,8 +34,8 @@ Value* Expr::from_memory(Value* v, DType t, unsigned width) {
 Value* Expr::load(Value* address, DType t, unsigned width, Value* mask) {
   llvm::Type* type = memory_type(t, width);
   Value* v = mask != nullptr
-                 ? static_cast<Value*>(f_.b.CreateMaskedLoad(
-                       type, address, llvm::Align(1), mask, llvm::Constant::getNullValue(type)))
+                 ? static_cast<Value*>(f_.b.CreateMaskedLoad(type, address, llvm::Align(1), mask,
+                                                             llvm::Constant::getNullValue(type)))
                  : f_.b.CreateAlignedLoad(type, address, llvm::Align(1));
   return from_memory(v, t, width);
 }
@@ -75,7 +75,8 @@ Value* Expr::half_bits(Value* v, unsigned width) {
   llvm::Type* word = widen(u_.i32, width);
   llvm::Type* half = widen(u_.i16, width);
   if (u_.target.has_f16c)
-    return B.CreateBitCast(B.CreateFPTrunc(v, widen(llvm::Type::getHalfTy(u_.context), width)), half);
+    return B.CreateBitCast(B.CreateFPTrunc(v, widen(llvm::Type::getHalfTy(u_.context), width)),
+                           half);
   Value* bits = B.CreateBitCast(v, word);
   Value* magnitude = B.CreateAnd(bits, integer(word, 0x7fffffff));
   Value* sign = B.CreateLShr(B.CreateAnd(bits, integer(word, 0x80000000u)), integer(word, 16));
@@ -84,12 +85,14 @@ Value* Expr::half_bits(Value* v, unsigned width) {
   Value* rebased = B.CreateAdd(magnitude, integer(word, ((15u - 127) << 23) + 0xfff));
   Value* normal = B.CreateLShr(B.CreateAdd(rebased, odd), integer(word, 13));
   // Subnormal: adding 0.5 leaves the result in the low bits, rounded by the addition.
-  Value* added = B.CreateBitCast(B.CreateFAdd(B.CreateBitCast(magnitude, real), llvm::ConstantFP::get(real, 0.5)), word);
+  Value* added = B.CreateBitCast(
+      B.CreateFAdd(B.CreateBitCast(magnitude, real), llvm::ConstantFP::get(real, 0.5)), word);
   Value* subnormal = B.CreateSub(added, integer(word, 126u << 23));
   Value* small = B.CreateICmpULT(magnitude, integer(word, 113u << 23));
   Value* finite = B.CreateSelect(small, subnormal, normal);
-  Value* nan = B.CreateOr(B.CreateAnd(B.CreateLShr(magnitude, integer(word, 13)), integer(word, 0x3ff)),
-                          integer(word, 0x7e00));
+  Value* nan =
+      B.CreateOr(B.CreateAnd(B.CreateLShr(magnitude, integer(word, 13)), integer(word, 0x3ff)),
+                 integer(word, 0x7e00));
   Value* is_nan = B.CreateICmpUGT(magnitude, integer(word, 0x7f800000));
   Value* large = B.CreateSelect(is_nan, nan, integer(word, 0x7c00));
   Value* out = B.CreateSelect(B.CreateICmpUGE(magnitude, integer(word, 143u << 23)), large, finite);
@@ -149,9 +152,8 @@ Value* Expr::truncate_checked(Value* v, bool is_double, unsigned bits, unsigned 
   double top = bits == 32 ? 0x1p31 : 0x1p63;
   Value* below = B.CreateFCmpOLT(v, real(v->getType(), top));
   // -2^31 - 1 is a double: what lies between it and -2^31 truncates to -2^31.
-  Value* above = is_double && bits == 32
-                     ? B.CreateFCmpOGT(v, real(v->getType(), -top - 1))
-                     : B.CreateFCmpOGE(v, real(v->getType(), -top));
+  Value* above = is_double && bits == 32 ? B.CreateFCmpOGT(v, real(v->getType(), -top - 1))
+                                         : B.CreateFCmpOGE(v, real(v->getType(), -top));
   Value* inside = B.CreateAnd(below, above);
   Value* safe = B.CreateSelect(inside, v, real(v->getType(), 0));
   Value* minimum = integer(result, bits == 32 ? 0x80000000u : 0x8000000000000000ull);
@@ -169,9 +171,9 @@ Value* Expr::float_to_int(Value* v, DType from, DType to, unsigned width) {
     Value* top = real(v->getType(), bits == 64 ? 0x1p63 : 0x1p31);
     Value* large = B.CreateFCmpOGE(v, top);
     Value* reduced = B.CreateSelect(large, B.CreateFSub(v, top), v);
-    Value* bit = B.CreateSelect(
-        large, integer(result, bits == 64 ? 0x8000000000000000ull : 0x80000000u),
-        integer(result, 0));
+    Value* bit =
+        B.CreateSelect(large, integer(result, bits == 64 ? 0x8000000000000000ull : 0x80000000u),
+                       integer(result, 0));
     return B.CreateXor(truncate_checked(reduced, is_double, bits, width), bit);
   }
   Value* word = truncate_checked(v, is_double, 32, width);
@@ -189,8 +191,8 @@ Value* Expr::fma_without_hardware(Value* a, Value* b, Value* c, unsigned width) 
   Value* addend = B.CreateFPExt(c, wide);
   Value* sum = B.CreateFAdd(product, addend);
   Value* part = B.CreateFSub(sum, product);
-  Value* error = B.CreateFAdd(B.CreateFSub(product, B.CreateFSub(sum, part)),
-                              B.CreateFSub(addend, part));
+  Value* error =
+      B.CreateFAdd(B.CreateFSub(product, B.CreateFSub(sum, part)), B.CreateFSub(addend, part));
   Value* zero = real(wide, 0);
   Value* bits = B.CreateBitCast(sum, word);
   Value* even = B.CreateICmpEQ(B.CreateAnd(bits, integer(word, 1)), integer(word, 0));

@@ -41,8 +41,7 @@ class EntryEmitter {
   }
 
   void block(const schedule::Block& b) {
-    for (const schedule::Statement& s : b)
-      std::visit([&](const auto& x) { statement(x); }, s.v);
+    for (const schedule::Statement& s : b) std::visit([&](const auto& x) { statement(x); }, s.v);
   }
 
   void statement(const schedule::Kernel& k) { emit_kernel(f_, k); }
@@ -56,10 +55,9 @@ class EntryEmitter {
   }
 
   void statement(const schedule::ViewResult& s) {
-    Value* code = f_.service(
-        offsetof(CuvilServices, view_result), u_.i32,
-        {f_.call, u32(s.result), u32(s.base), f_.dim(s.access.offset), dims_on_stack(s.shape),
-         dims_on_stack(s.access.strides)});
+    Value* code = f_.service(offsetof(CuvilServices, view_result), u_.i32,
+                             {f_.call, u32(s.result), u32(s.base), f_.dim(s.access.offset),
+                              dims_on_stack(s.shape), dims_on_stack(s.access.strides)});
     fail_if_not_zero(code);
   }
 
@@ -67,10 +65,10 @@ class EntryEmitter {
     const schedule::Buffer& buffer = u_.program.buffer(s.buffer);
     Value* slot = f_.frame_address(u_.frame_slot[s.buffer.id]);
     auto take = [&] {
-      Value* data = f_.service(
-          offsetof(CuvilServices, lease_scratch), u_.ptr,
-          {f_.call, f_.dim(buffer.bytes),
-           llvm::ConstantInt::get(u_.i32, static_cast<uint32_t>(CUVIL_SCRATCH_CALL))});
+      Value* data =
+          f_.service(offsetof(CuvilServices, lease_scratch), u_.ptr,
+                     {f_.call, f_.dim(buffer.bytes),
+                      llvm::ConstantInt::get(u_.i32, static_cast<uint32_t>(CUVIL_SCRATCH_CALL))});
       fail_if_null(data);
       f_.b.CreateStore(data, slot);
     };
@@ -126,8 +124,8 @@ class EntryEmitter {
     for (uint32_t i = 0; i < n; ++i) {
       const schedule::HostOperand& o = s.operands[i];
       auto put = [&](Value* v, size_t byte) {
-        B.CreateStore(v, B.CreateConstInBoundsGEP1_64(u_.i8, operands,
-                                                      i * sizeof(CuvilArray) + byte));
+        B.CreateStore(v,
+                      B.CreateConstInBoundsGEP1_64(u_.i8, operands, i * sizeof(CuvilArray) + byte));
       };
       put(f_.offset(f_.buffer_address(o.buffer), f_.dim(o.access.offset)),
           offsetof(CuvilArray, data));
@@ -169,7 +167,8 @@ class EntryEmitter {
   static double block_cost(const schedule::Block& b) {
     double cost = 0;
     for (const schedule::Statement& s : b) {
-      if (auto* k = std::get_if<schedule::Kernel>(&s.v)) cost += std::max(k->cost_ns, kLeastIteration_ns);
+      if (auto* k = std::get_if<schedule::Kernel>(&s.v))
+        cost += std::max(k->cost_ns, kLeastIteration_ns);
       if (std::holds_alternative<schedule::HostCall>(s.v)) cost += 1000;
     }
     return std::min(cost, 1e9);
@@ -207,10 +206,10 @@ bool computable(DType t) { return !is_complex(t) && t != DType::kBF16; }
 Result<> check_tape(const ops::Tape& t, const Target& target, SourceLoc loc) {
   for (const ops::Inst& i : t.insts) {
     if (!computable(i.type))
-      return make_error(ErrorClass::kUnsupported,
-                        "arithmetic on " + std::string(info(i.type).numpy_name) +
-                            " is not compiled for the CPU",
-                        "cast to float32 or float64 first", loc);
+      return make_error(
+          ErrorClass::kUnsupported,
+          "arithmetic on " + std::string(info(i.type).numpy_name) + " is not compiled for the CPU",
+          "cast to float32 or float64 first", loc);
     if (i.prim == ops::Prim::kFma && i.type == DType::kF64 && !target.has_fma)
       return make_error(ErrorClass::kUnsupported,
                         "a fused multiply-add of float64 on '" + target.cpu + "', which has none",

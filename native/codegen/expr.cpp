@@ -7,8 +7,8 @@
 
 namespace cuvil::codegen {
 
-using llvm::Intrinsic::ID;
 using llvm::Value;
+using llvm::Intrinsic::ID;
 namespace Intrinsic = llvm::Intrinsic;
 
 llvm::Type* Expr::widen(llvm::Type* t, unsigned width) const {
@@ -46,8 +46,8 @@ Value* Expr::constant(DType t, uint64_t bits, unsigned width) {
       break;
     }
     case DType::kF32:
-      c = llvm::ConstantFP::get(
-          u_.context, llvm::APFloat(llvm::APFloat::IEEEsingle(), llvm::APInt(32, bits & 0xffffffff)));
+      c = llvm::ConstantFP::get(u_.context, llvm::APFloat(llvm::APFloat::IEEEsingle(),
+                                                          llvm::APInt(32, bits & 0xffffffff)));
       break;
     case DType::kF64:
       c = llvm::ConstantFP::get(u_.context,
@@ -75,8 +75,7 @@ Value* Expr::lanes(Value* v, unsigned first, unsigned count) {
 }
 
 Value* Expr::fold(Value* v, unsigned width, llvm::function_ref<Value*(Value*, Value*)> combine) {
-  for (; width > 1; width /= 2)
-    v = combine(lanes(v, 0, width / 2), lanes(v, width / 2, width / 2));
+  for (; width > 1; width /= 2) v = combine(lanes(v, 0, width / 2), lanes(v, width / 2, width / 2));
   return v;
 }
 
@@ -95,10 +94,8 @@ Value* Expr::emit(const ops::Inst& inst, DType operand, Value* a, Value* b, Valu
     case ops::Prim::kSub:
     case ops::Prim::kMul:
     case ops::Prim::kDiv:
-    case ops::Prim::kRem:
-      return rounded(binary(inst, a, b, width));
-    case ops::Prim::kNeg:
-      return is_float(t) ? B.CreateFNeg(a) : B.CreateNeg(a);
+    case ops::Prim::kRem: return rounded(binary(inst, a, b, width));
+    case ops::Prim::kNeg: return is_float(t) ? B.CreateFNeg(a) : B.CreateNeg(a);
     case ops::Prim::kAbs:
       if (is_float(t)) return intrinsic(Intrinsic::fabs);
       if (!is_signed(t)) return a;

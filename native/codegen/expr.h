@@ -52,8 +52,8 @@ class Expr {
   llvm::Value* shift(const ops::Inst& inst, llvm::Value* a, llvm::Value* b, unsigned width);
   llvm::Value* fmod(DType t, llvm::Value* a, llvm::Value* b, unsigned width);
   llvm::Function* fmod_function(bool is_double);
-  llvm::Value* half_bits(llvm::Value* v, unsigned width);       // float -> i16
-  llvm::Value* half_value(llvm::Value* bits, unsigned width);   // i16 -> float
+  llvm::Value* half_bits(llvm::Value* v, unsigned width);      // float -> i16
+  llvm::Value* half_value(llvm::Value* bits, unsigned width);  // i16 -> float
   llvm::Value* float_to_int(llvm::Value* v, DType from, DType to, unsigned width);
   llvm::Value* truncate_checked(llvm::Value* v, bool is_double, unsigned bits, unsigned width);
   llvm::Value* double_to_half(llvm::Value* v, unsigned width);

@@ -69,8 +69,8 @@ llvm::Function* Expr::fmod_function(bool is_double) {
   Value* lowest = B.CreateSub(eb, c(1));
   Value* by = B.CreateSelect(B.CreateICmpULT(room, lowest), room, lowest);
   // The hidden bit, if there is one, adds the last 1 to the exponent.
-  Value* bits = B.CreateAdd(B.CreateShl(m, by),
-                            B.CreateShl(B.CreateSub(lowest, by), c(l.fraction)));
+  Value* bits =
+      B.CreateAdd(B.CreateShl(m, by), B.CreateShl(B.CreateSub(lowest, by), c(l.fraction)));
   B.CreateRet(B.CreateBitCast(B.CreateTrunc(B.CreateOr(bits, sign), own), real));
   f.finish();
   return fn;

@@ -44,10 +44,11 @@ Slots Fold::identity(unsigned width) {
       else if (is_bool(type_))
         c = llvm::ConstantInt::get(t, !low);
       else if (is_signed(type_))
-        c = llvm::ConstantInt::get(t, low ? llvm::APInt::getSignedMinValue(bits)
-                                          : llvm::APInt::getSignedMaxValue(bits));
+        c = llvm::ConstantInt::get(
+            t, low ? llvm::APInt::getSignedMinValue(bits) : llvm::APInt::getSignedMaxValue(bits));
       else
-        c = llvm::ConstantInt::get(t, low ? llvm::APInt::getZero(bits) : llvm::APInt::getMaxValue(bits));
+        c = llvm::ConstantInt::get(
+            t, low ? llvm::APInt::getZero(bits) : llvm::APInt::getMaxValue(bits));
   }
   Slots s{expr_.splat(c, width)};
   if (is_arg()) s.push_back(expr_.splat(f_.number(kNowhere), width));
@@ -76,12 +77,12 @@ void Fold::step(Slots& acc, Value* x, Value* position, unsigned) {
   auto& B = f_.b;
   switch (kind_) {
     case ReduceKind::kSum:
-      acc[0] = is_float(type_) ? B.CreateFAdd(acc[0], x)
+      acc[0] = is_float(type_)  ? B.CreateFAdd(acc[0], x)
                : is_bool(type_) ? B.CreateOr(acc[0], x)
                                 : B.CreateAdd(acc[0], x);
       return;
     case ReduceKind::kProd:
-      acc[0] = is_float(type_) ? B.CreateFMul(acc[0], x)
+      acc[0] = is_float(type_)  ? B.CreateFMul(acc[0], x)
                : is_bool(type_) ? B.CreateAnd(acc[0], x)
                                 : B.CreateMul(acc[0], x);
       return;
@@ -91,7 +92,8 @@ void Fold::step(Slots& acc, Value* x, Value* position, unsigned) {
     case ReduceKind::kMax:
       if (is_float(type_)) {
         // One max instruction (it keeps a NaN that is in acc), then what x has of NaN.
-        Value* wins = kind_ == ReduceKind::kMax ? B.CreateFCmpOGT(x, acc[0]) : B.CreateFCmpOLT(x, acc[0]);
+        Value* wins =
+            kind_ == ReduceKind::kMax ? B.CreateFCmpOGT(x, acc[0]) : B.CreateFCmpOLT(x, acc[0]);
         Value* best = B.CreateSelect(wins, x, acc[0]);
         acc[0] = B.CreateSelect(B.CreateFCmpUNO(x, x), x, best);
         return;

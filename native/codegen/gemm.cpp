@@ -18,14 +18,15 @@ using llvm::Value;
 
 namespace {
 
-constexpr int64_t kPackBytes = 512 << 10;  // B beyond this is copied into panels
+constexpr int64_t kPackBytes = 512 << 10;    // B beyond this is copied into panels
 constexpr int64_t kStreamBytes = 256 << 10;  // B beyond this is read row by row for one row of A
 constexpr int64_t kStreamColumns = 2048;
-constexpr int64_t kRowBlock = 96;          // rows of a task, where rows are divided
+constexpr int64_t kRowBlock = 96;              // rows of a task, where rows are divided
 constexpr unsigned kEpilogueInRegisters = 60;  // weight of an epilogue times registers of a tile
 
 // Which loads a value is computed from.
-void collect_loads(const ops::Tape& t, ops::Ref r, std::vector<bool>& seen, std::vector<size_t>* out) {
+void collect_loads(const ops::Tape& t, ops::Ref r, std::vector<bool>& seen,
+                   std::vector<size_t>* out) {
   if (!r.valid() || seen[r.id]) return;
   seen[r.id] = true;
   const ops::Inst& i = t.at(r);
@@ -44,7 +45,8 @@ bool reads_index(const ops::Tape& t, const Plan& p, ops::Ref r, size_t axis) {
   if (!r.valid()) return false;
   const ops::Inst& i = t.at(r);
   if (i.prim == ops::Prim::kIndex) return p.index_axis[i.imm] == static_cast<int32_t>(axis);
-  return reads_index(t, p, i.a, axis) || reads_index(t, p, i.b, axis) || reads_index(t, p, i.c, axis);
+  return reads_index(t, p, i.a, axis) || reads_index(t, p, i.b, axis) ||
+         reads_index(t, p, i.c, axis);
 }
 
 class Chooser {
@@ -140,7 +142,9 @@ class Chooser {
     }
     // Rows: accumulators for all but a few registers.
     const int64_t registers = std::max<int64_t>(1, p.columns / p.lanes);
-    int64_t most_rows = many ? (registers >= 4 ? 6 : 8) : u_.target.has_fma ? 12 / registers : 8 / registers;
+    int64_t most_rows = many                ? (registers >= 4 ? 6 : 8)
+                        : u_.target.has_fma ? 12 / registers
+                                            : 8 / registers;
     most_rows = std::clamp<int64_t>(most_rows, 1, 8);
     if (p.mixed) most_rows = 1;
     p.rows = most_rows;
@@ -202,9 +206,8 @@ class Layout {
     Value* m = t_.extent(p_.m());
     auto tiled = [&] {
       Value* last = f_.sub(m, f_.number(p_.rows));
-      f_.loop(from, to, p_.rows, [&](Value* i) {
-        t_.tile(at_most(i, last), n0, p_.rows, columns, packed, i, n_new);
-      });
+      f_.loop(from, to, p_.rows,
+              [&](Value* i) { t_.tile(at_most(i, last), n0, p_.rows, columns, packed, i, n_new); });
     };
     if (as_const(m) || p_.rows == 1) {
       tiled();
@@ -227,15 +230,18 @@ class Layout {
       return;
     }
     // Fewer columns than a panel: registers one by one, or single columns.
-    either(f_.b.CreateICmpSGE(n, f_.number(p_.columns)), [&] { wide(p_.columns); }, [&] {
-      auto narrow = [&](unsigned columns) {
-        Value* last = f_.sub(n, f_.number(columns));
-        f_.loop(f_.number(0), n, columns,
-                [&](Value* j) { body(at_most(j, last), j, columns); });
-      };
-      either(f_.b.CreateICmpSGE(n, f_.number(p_.lanes)), [&] { narrow(p_.lanes); },
-             [&] { narrow(1); });
-    });
+    either(
+        f_.b.CreateICmpSGE(n, f_.number(p_.columns)), [&] { wide(p_.columns); },
+        [&] {
+          auto narrow = [&](unsigned columns) {
+            Value* last = f_.sub(n, f_.number(columns));
+            f_.loop(f_.number(0), n, columns,
+                    [&](Value* j) { body(at_most(j, last), j, columns); });
+          };
+          either(
+              f_.b.CreateICmpSGE(n, f_.number(p_.lanes)), [&] { narrow(p_.lanes); },
+              [&] { narrow(1); });
+        });
   }
 
   void dots() {
@@ -257,7 +263,8 @@ class Layout {
   }
 
   void either(Value* condition, llvm::function_ref<void()> yes, llvm::function_ref<void()> no) {
-    llvm::BasicBlock *then = f_.block("then"), *otherwise = f_.block("else"), *after = f_.block("endif");
+    llvm::BasicBlock *then = f_.block("then"), *otherwise = f_.block("else"),
+                     *after = f_.block("endif");
     f_.b.CreateCondBr(condition, then, otherwise);
     f_.b.SetInsertPoint(then);
     yes();
@@ -313,9 +320,10 @@ void emit_matmul(FunctionBuilder& entry, const schedule::Kernel& k) {
     if (p.pack) {
       unsigned element = p.type == DType::kF16 ? 4 : size_of(p.type);
       Value* bytes = f.mul(f.dim(depth), f.number(int64_t{element} * p.columns));
-      packed = f.service(offsetof(CuvilServices, lease_scratch), u.ptr,
-                         {f.call, bytes,
-                          llvm::ConstantInt::get(u.i32, static_cast<uint32_t>(CUVIL_SCRATCH_THREAD))});
+      packed =
+          f.service(offsetof(CuvilServices, lease_scratch), u.ptr,
+                    {f.call, bytes,
+                     llvm::ConstantInt::get(u.i32, static_cast<uint32_t>(CUVIL_SCRATCH_THREAD))});
       f.return_if(f.b.CreateIsNull(packed), llvm::ConstantInt::get(u.i32, CUVIL_SITE_PYTHON));
     }
     Value* block_count = f.dim(blocks);
@@ -330,9 +338,10 @@ void emit_matmul(FunctionBuilder& entry, const schedule::Kernel& k) {
       layout.tiles().set_batch(index);
       Value* rows_end = layout.tiles().extent(p.m());
       layout.row_begin = f.mul(block, f.number(block_rows));
-      layout.row_end = as_const(block_count) == 1
-                           ? rows_end
-                           : layout.at_most(f.add(layout.row_begin, f.number(block_rows)), rows_end);
+      layout.row_end =
+          as_const(block_count) == 1
+              ? rows_end
+              : layout.at_most(f.add(layout.row_begin, f.number(block_rows)), rows_end);
       if (p.along_k) {
         layout.dots();
         return;
@@ -340,7 +349,8 @@ void emit_matmul(FunctionBuilder& entry, const schedule::Kernel& k) {
       if (p.stream) {
         Value* n0 = f.mul(panel, f.number(kStreamColumns));
         Value* left = f.sub(layout.tiles().extent(p.n()), n0);
-        layout.tiles().stream_row(n0, layout.at_most(left, f.number(kStreamColumns)), kStreamColumns);
+        layout.tiles().stream_row(n0, layout.at_most(left, f.number(kStreamColumns)),
+                                  kStreamColumns);
         return;
       }
       layout.panel(panel, [&](Value* n0, Value* n_new, unsigned columns) {
@@ -350,8 +360,9 @@ void emit_matmul(FunctionBuilder& entry, const schedule::Kernel& k) {
           if (as_const(block_count) == 1 || columns != p.columns)
             fill();
           else
-            f.if_then(f.b.CreateOr(f.b.CreateICmpEQ(t, begin), f.b.CreateICmpEQ(block, f.number(0))),
-                      fill);
+            f.if_then(
+                f.b.CreateOr(f.b.CreateICmpEQ(t, begin), f.b.CreateICmpEQ(block, f.number(0))),
+                fill);
         }
         layout.rows(layout.row_begin, layout.row_end, n0, n_new, columns, packed);
       });

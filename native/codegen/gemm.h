@@ -11,20 +11,20 @@ struct MatMulPlan {
   const schedule::Kernel* kernel = nullptr;
   Plan plan;
   ops::Ref lhs, rhs;
-  DType type = DType::kF32;      // of the accumulator
-  size_t batch = 0;              // how many batch axes
+  DType type = DType::kF32;  // of the accumulator
+  size_t batch = 0;          // how many batch axes
   size_t m() const { return batch; }
   size_t n() const { return batch + 1; }
   size_t k() const { return batch + 2; }
 
-  unsigned lanes = 1;            // of one register
-  int64_t rows = 1;              // of a tile
-  unsigned columns = 1;          // of a tile, a power of two
-  bool mixed = false;            // a factor depends on both m and n: one row at a time
-  bool along_k = false;          // dot products: lanes run along k
-  bool stream = false;           // one row of A, a large B
-  bool pack = false;             // panels of B are copied before they are used
-  bool tile_buffer = false;      // the epilogue works on a tile in memory, not in registers
+  unsigned lanes = 1;        // of one register
+  int64_t rows = 1;          // of a tile
+  unsigned columns = 1;      // of a tile, a power of two
+  bool mixed = false;        // a factor depends on both m and n: one row at a time
+  bool along_k = false;      // dot products: lanes run along k
+  bool stream = false;       // one row of A, a large B
+  bool pack = false;         // panels of B are copied before they are used
+  bool tile_buffer = false;  // the epilogue works on a tile in memory, not in registers
 };
 
 // One function's view of a plan.
@@ -68,8 +68,8 @@ class TileEmitter {
                    unsigned columns);
   void store_all(TapeNest& e, llvm::ArrayRef<ops::Ref> values, llvm::Value* m, llvm::Value* n,
                  unsigned width);
-  void finish_buffer(llvm::ArrayRef<llvm::Value*> acc, llvm::Value* m0, llvm::Value* n0, int64_t rows,
-                     unsigned columns, llvm::Value* m_new, llvm::Value* n_new);
+  void finish_buffer(llvm::ArrayRef<llvm::Value*> acc, llvm::Value* m0, llvm::Value* n0,
+                     int64_t rows, unsigned columns, llvm::Value* m_new, llvm::Value* n_new);
 
   FunctionBuilder& f_;
   const MatMulPlan& p_;

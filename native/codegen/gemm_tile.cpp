@@ -56,18 +56,21 @@ TapeNest TileEmitter::row_nest(ops::Ref factor, Value* m) {
   for (Memory& x : loads) std::swap(x.strides[p_.n()], x.strides[p_.k()]);
   std::vector<int32_t> index = p_.plan.index_axis;
   for (int32_t& i : index) {
-    if (i == static_cast<int32_t>(p_.n())) i = static_cast<int32_t>(p_.k());
-    else if (i == static_cast<int32_t>(p_.k())) i = static_cast<int32_t>(p_.n());
+    if (i == static_cast<int32_t>(p_.n()))
+      i = static_cast<int32_t>(p_.k());
+    else if (i == static_cast<int32_t>(p_.k()))
+      i = static_cast<int32_t>(p_.n());
   }
-  TapeNest n(f_, p_.kernel->tape, loads, p_.k() + 1, static_cast<int>(p_.k()), index, {factor}, false);
+  TapeNest n(f_, p_.kernel->tape, loads, p_.k() + 1, static_cast<int>(p_.k()), index, {factor},
+             false);
   n.begin();
   for (size_t i = 0; i < batch_.size(); ++i) n.enter(static_cast<int>(i), batch_[i]);
   n.enter(static_cast<int>(p_.m()), m);
   return n;
 }
 
-llvm::SmallVector<Value*, 8> TileEmitter::row_values(TapeNest& n, ops::Ref factor, Value* k, Value* n0,
-                                                     unsigned parts, unsigned width) {
+llvm::SmallVector<Value*, 8> TileEmitter::row_values(TapeNest& n, ops::Ref factor, Value* k,
+                                                     Value* n0, unsigned parts, unsigned width) {
   llvm::SmallVector<Value*, 8> out;
   n.enter(static_cast<int>(p_.n()), k);
   for (unsigned j = 0; j < parts; ++j) {
@@ -85,7 +88,8 @@ void TileEmitter::pack(Value* packed, Value* n0, unsigned columns) {
   f_.loop(f_.number(0), extent(p_.k()), 1, [&](Value* k) {
     auto row = row_values(b, p_.rhs, k, n0, parts, width);
     for (unsigned j = 0; j < parts; ++j)
-      expr_.store(row[j], f_.b.CreateGEP(part, packed, f_.add(f_.mul(k, f_.number(parts)), f_.number(j))),
+      expr_.store(row[j],
+                  f_.b.CreateGEP(part, packed, f_.add(f_.mul(k, f_.number(parts)), f_.number(j))),
                   in_memory(p_.type), width);
   });
 }
@@ -181,7 +185,8 @@ void TileEmitter::store_all(TapeNest& e, llvm::ArrayRef<ops::Ref> values, Value*
                             unsigned width) {
   for (size_t s = 0; s < stores_.size(); ++s) {
     TapeNest::Cursor c = e.cursor(stores_[s]);
-    for (size_t x = 0; x < batch_.size(); ++x) e.advance(c, stores_[s], static_cast<int>(x), batch_[x]);
+    for (size_t x = 0; x < batch_.size(); ++x)
+      e.advance(c, stores_[s], static_cast<int>(x), batch_[x]);
     e.advance(c, stores_[s], static_cast<int>(p_.m()), m);
     e.advance(c, stores_[s], static_cast<int>(p_.n()), n);
     e.store(e.value(values[s], width), stores_[s], c.at[p_.k()], width, nullptr);
@@ -195,8 +200,8 @@ void TileEmitter::finish_buffer(llvm::ArrayRef<Value*> acc, Value* m0, Value* n0
   Value* at = f_.stack(f_.unit.i8, static_cast<uint64_t>(row_bytes * rows), 64);
   const unsigned width = std::min(columns, p_.lanes);
   for (size_t i = 0; i < acc.size(); ++i)
-    expr_.store(acc[i], f_.offset(at, f_.number(static_cast<int64_t>(i) * width * size_of(held))), held,
-                width);
+    expr_.store(acc[i], f_.offset(at, f_.number(static_cast<int64_t>(i) * width * size_of(held))),
+                held, width);
   finish_region(at, row_bytes, m0, n0, {f_.sub(m_new, m0), f_.number(rows)},
                 {f_.sub(n_new, n0), f_.number(columns)});
 }
@@ -223,7 +228,8 @@ void TileEmitter::finish_region(Value* at, int64_t row_bytes, Value* m0, Value* 
   r.origin.push_back(n0);
   auto from_here = [&](Memory m) {
     m.strides.resize(p_.k());
-    for (size_t x = 0; x < p_.k(); ++x) m.base = f_.offset(m.base, f_.mul(r.origin[x], m.strides[x]));
+    for (size_t x = 0; x < p_.k(); ++x)
+      m.base = f_.offset(m.base, f_.mul(r.origin[x], m.strides[x]));
     return m;
   };
   for (const Memory& m : loads_) r.loads.push_back(from_here(m));
@@ -280,7 +286,8 @@ void TileEmitter::stream_row(Value* n0, Value* columns, int64_t most_columns) {
   f_.loop(whole, end, 1, [&](Value* k) { add_rows(k, 1); });
   if (p_.type == DType::kF16)
     vector_loop(f_, w, f_.number(0), columns, [&](Value* j, unsigned width, Value* mask) {
-      expr_.store(expr_.round_f16(expr_.load(at(j), held, width, mask), width), at(j), held, width, mask);
+      expr_.store(expr_.round_f16(expr_.load(at(j), held, width, mask), width), at(j), held, width,
+                  mask);
     });
   finish_region(row, 0, f_.number(0), n0, {f_.number(0), f_.number(1)}, {f_.number(0), columns});
 }
@@ -335,9 +342,8 @@ void TileEmitter::dot_tile(Value* m0, Value* n0, int64_t rows, int64_t columns) 
   Value* whole = f_.b.CreateAnd(end, f_.number(-static_cast<int64_t>(w.body)));
   for (auto* list : {&a, &b})
     for (TapeNest& n : *list) n.prepare(w.body);
-  f_.loop(f_.number(0), whole, w.body, acc, [&](Value* k, llvm::SmallVectorImpl<Value*>& c) {
-    step(k, w.body, nullptr, c.data());
-  });
+  f_.loop(f_.number(0), whole, w.body, acc,
+          [&](Value* k, llvm::SmallVectorImpl<Value*>& c) { step(k, w.body, nullptr, c.data()); });
   llvm::SmallVector<Value*, 16> rest(static_cast<size_t>(outputs), zero(1));
   if (masked) {
     // At most one iteration.
@@ -345,9 +351,8 @@ void TileEmitter::dot_tile(Value* m0, Value* n0, int64_t rows, int64_t columns) 
       step(k, w.body, lane_mask(f_, f_.b.CreateSub(end, k), w.body), c.data());
     });
   } else if (w.body > 1) {
-    f_.loop(whole, end, 1, rest, [&](Value* k, llvm::SmallVectorImpl<Value*>& c) {
-      step(k, 1, nullptr, c.data());
-    });
+    f_.loop(whole, end, 1, rest,
+            [&](Value* k, llvm::SmallVectorImpl<Value*>& c) { step(k, 1, nullptr, c.data()); });
   }
   const schedule::Kernel& kernel = *p_.kernel;
   llvm::SmallVector<ops::Ref, 4> values;

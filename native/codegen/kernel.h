@@ -7,9 +7,9 @@ namespace cuvil::codegen {
 
 // Widths of vectors that a loop over one axis works with.
 struct Widths {
-  unsigned body = 1;      // elements an iteration of the main loop: several registers
-  unsigned single = 1;    // elements of one register
-  bool masked = false;    // what is left over is one iteration with a mask, not a loop of scalars
+  unsigned body = 1;    // elements an iteration of the main loop: several registers
+  unsigned single = 1;  // elements of one register
+  bool masked = false;  // what is left over is one iteration with a mask, not a loop of scalars
   bool only_masked = false;  // there is no main loop: every iteration has a mask (large bodies)
 };
 
@@ -36,7 +36,7 @@ struct Region {
   llvm::SmallVector<Memory, 8> loads;
   llvm::SmallVector<Memory, 4> stores;
   llvm::SmallVector<int32_t, 8> index_axis;
-  llvm::SmallVector<ops::Ref, 4> values;  // parallel to stores
+  llvm::SmallVector<ops::Ref, 4> values;      // parallel to stores
   llvm::SmallVector<llvm::Value*, 6> origin;  // added to what kIndex reads; empty: nothing
 };
 void emit_region(FunctionBuilder& f, const ops::Tape& tape, const Region& r, bool ordered);

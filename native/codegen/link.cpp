@@ -41,8 +41,7 @@ class BlobMemory : public jitlink::JITLinkMemoryManager {
     }
     out_.assign(llvm::alignTo(size, kSegmentAlignment), 0);
     for (auto& [group, segment] : layout.segments())
-      segment.WorkingMem =
-          reinterpret_cast<char*>(out_.data()) + (segment.Addr.getValue() - kBase);
+      segment.WorkingMem = reinterpret_cast<char*>(out_.data()) + (segment.Addr.getValue() - kBase);
     if (auto error = layout.apply()) return done(std::move(error));
     done(std::make_unique<InFlight>());
   }
@@ -103,7 +102,10 @@ llvm::Error drop_unwind_table(jitlink::LinkGraph& graph) {
 class BlobContext : public jitlink::JITLinkContext {
  public:
   BlobContext(std::string entry, Blob& out, std::string& failure)
-      : JITLinkContext(nullptr), entry_(std::move(entry)), out_(out), failure_(failure),
+      : JITLinkContext(nullptr),
+        entry_(std::move(entry)),
+        out_(out),
+        failure_(failure),
         memory_(out.bytes) {}
 
   jitlink::JITLinkMemoryManager& getMemoryManager() override { return memory_; }
@@ -128,8 +130,7 @@ class BlobContext : public jitlink::JITLinkContext {
   // None of the default passes: no GOT, no stubs, no unwind table is wanted.
   bool shouldAddDefaultTargetPasses(const llvm::Triple&) const override { return false; }
   jitlink::LinkGraphPassFunction getMarkLivePass(const llvm::Triple&) const override { return {}; }
-  llvm::Error modifyPassConfig(jitlink::LinkGraph&,
-                               jitlink::PassConfiguration& passes) override {
+  llvm::Error modifyPassConfig(jitlink::LinkGraph&, jitlink::PassConfiguration& passes) override {
     passes.PrePrunePasses.push_back(drop_unwind_table);
     passes.PrePrunePasses.push_back(jitlink::markAllSymbolsLive);
     passes.PostPrunePasses.push_back(check_edges);
@@ -152,8 +153,7 @@ Result<Blob> link_blob(llvm::MemoryBufferRef object, llvm::StringRef entry) {
   if (!graph)
     failure = llvm::toString(graph.takeError());
   else
-    jitlink::link(std::move(*graph),
-                  std::make_unique<BlobContext>(entry.str(), blob, failure));
+    jitlink::link(std::move(*graph), std::make_unique<BlobContext>(entry.str(), blob, failure));
   if (!failure.empty())
     return make_error(ErrorClass::kInternal, "generated code does not link: " + failure,
                       "please report this program");

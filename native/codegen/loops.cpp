@@ -10,8 +10,8 @@ using llvm::Value;
 
 namespace {
 
-constexpr double kParallelFrom_ns = 100e3;  // less is not worth waking threads for
-constexpr double kPiece_ns = 20e3;          // the least work of a piece
+constexpr double kParallelFrom_ns = 100e3;                 // less is not worth waking threads for
+constexpr double kPiece_ns = 20e3;                         // the least work of a piece
 constexpr unsigned kLight = 4, kMedium = 12, kHeavy = 40;  // tape weights
 
 unsigned register_bytes(DType t) { return t == DType::kF16 ? 4 : size_of(t); }
@@ -28,15 +28,16 @@ unsigned widest_element(const ops::Tape& tape, llvm::ArrayRef<Memory> accesses) 
 }
 
 Widths choose_widths(Unit& u, const ops::Tape& tape, unsigned element_bytes, unsigned weight,
-                     llvm::ArrayRef<Memory> accesses, size_t axis,
-                     std::optional<int64_t> extent) {
+                     llvm::ArrayRef<Memory> accesses, size_t axis, std::optional<int64_t> extent) {
   (void)tape;
   unsigned lanewise = 0;
   bool reversed = false;
   for (const Memory& m : accesses) {
     if (m.unit(axis) || m.zero(axis)) continue;
-    if (m.reversed(axis)) reversed = true;
-    else ++lanewise;
+    if (m.reversed(axis))
+      reversed = true;
+    else
+      ++lanewise;
   }
   Widths w;
   w.single = std::max(1u, u.target.vector_bytes / element_bytes);
@@ -88,8 +89,8 @@ void vector_loop(FunctionBuilder& f, const Widths& w, Value* begin, Value* end,
   if (w.only_masked) {
     f.loop(begin, end, w.single, [&](Value* i) {
       Value* left = B.CreateSub(end, i);
-      Value* count = B.CreateSelect(B.CreateICmpSLT(left, f.number(w.single)), left,
-                                    f.number(w.single));
+      Value* count =
+          B.CreateSelect(B.CreateICmpSLT(left, f.number(w.single)), left, f.number(w.single));
       body(i, w.single, lane_mask(f, count, w.single));
     });
     return;
@@ -209,8 +210,9 @@ void emit_map(FunctionBuilder& entry, const schedule::Kernel& k) {
   run_over(entry, k, count, !ordered, [&](FunctionBuilder& f, Value* begin, Value* end) {
     Region r;
     for (size_t i = 0; i < p.axes.size(); ++i)
-      r.ranges.push_back(i == divided ? std::pair{begin, end}
-                                : std::pair<Value*, Value*>{f.number(0), f.dim(p.axes[i].extent)});
+      r.ranges.push_back(i == divided
+                             ? std::pair{begin, end}
+                             : std::pair<Value*, Value*>{f.number(0), f.dim(p.axes[i].extent)});
     for (const PlanAccess& a : p.loads) r.loads.push_back(make_memory(f, a));
     for (const PlanAccess& a : p.stores) r.stores.push_back(make_memory(f, a));
     r.index_axis.assign(p.index_axis.begin(), p.index_axis.end());

@@ -174,7 +174,8 @@ llvm::SmallVector<int, 64> reversed_lanes(unsigned width) {
 }  // namespace
 
 Value* TapeNest::load(const Memory& m, Value* address, unsigned width, Value* mask) {
-  if (width == 1 || m.unit(vector_axis_)) return expr_.load(address, m.dtype, width, width == 1 ? nullptr : mask);
+  if (width == 1 || m.unit(vector_axis_))
+    return expr_.load(address, m.dtype, width, width == 1 ? nullptr : mask);
   auto& B = f_.b;
   llvm::Type* whole = expr_.memory_type(m.dtype, width);
   llvm::Type* one = expr_.memory_type(m.dtype, 1);

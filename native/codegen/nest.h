@@ -12,8 +12,8 @@ namespace cuvil::codegen {
 
 // An affine access with its numbers as values.
 struct Memory {
-  llvm::Value* base = nullptr;                // of element (0, ..., 0)
-  llvm::SmallVector<llvm::Value*, 6> strides; // bytes, one an axis
+  llvm::Value* base = nullptr;                 // of element (0, ..., 0)
+  llvm::SmallVector<llvm::Value*, 6> strides;  // bytes, one an axis
   DType dtype = DType::kF32;
   bool zero(size_t axis) const { return as_const(strides[axis]) == 0; }
   bool unit(size_t axis) const { return as_const(strides[axis]) == size_of(dtype); }
@@ -34,7 +34,9 @@ class TapeNest {
   void set_accumulator(uint32_t k, llvm::Value* v) { accumulators_[k] = v; }
 
   // Added to the indices that kIndex reads, by axis; empty: nothing.
-  void set_origin(llvm::ArrayRef<llvm::Value*> origin) { origin_.assign(origin.begin(), origin.end()); }
+  void set_origin(llvm::ArrayRef<llvm::Value*> origin) {
+    origin_.assign(origin.begin(), origin.end());
+  }
 
   // Outside of all loops; then just inside the loop over an axis, in order. On the vector axis `index` is
   // that of lane 0, and lanes whose mask bit is off are neither read nor used.
@@ -45,7 +47,9 @@ class TapeNest {
 
   llvm::Value* value(ops::Ref r, unsigned width);  // splat if it is a scalar
   // The address of an access at the indices entered so far.
-  struct Cursor { llvm::SmallVector<llvm::Value*, 8> at; };  // [axis + 1]
+  struct Cursor {
+    llvm::SmallVector<llvm::Value*, 8> at;
+  };  // [axis + 1]
   Cursor cursor(const Memory& m);
   void advance(Cursor& c, const Memory& m, int axis, llvm::Value* index);
   llvm::Value* load(const Memory& m, llvm::Value* address, unsigned width, llvm::Value* mask);

@@ -10,8 +10,10 @@ void Plan::erase_axis(size_t axis) {
   for (auto* list : {&loads, &stores})
     for (PlanAccess& a : *list) a.strides.erase(a.strides.begin() + axis);
   for (int32_t& i : index_axis) {
-    if (i == static_cast<int32_t>(axis)) i = -1;
-    else if (i > static_cast<int32_t>(axis)) --i;
+    if (i == static_cast<int32_t>(axis))
+      i = -1;
+    else if (i > static_cast<int32_t>(axis))
+      --i;
   }
 }
 
@@ -20,8 +22,10 @@ void Plan::swap_axes(size_t a, size_t b) {
   for (auto* list : {&loads, &stores})
     for (PlanAccess& x : *list) std::swap(x.strides[a], x.strides[b]);
   for (int32_t& i : index_axis) {
-    if (i == static_cast<int32_t>(a)) i = static_cast<int32_t>(b);
-    else if (i == static_cast<int32_t>(b)) i = static_cast<int32_t>(a);
+    if (i == static_cast<int32_t>(a))
+      i = static_cast<int32_t>(b);
+    else if (i == static_cast<int32_t>(b))
+      i = static_cast<int32_t>(a);
   }
 }
 
@@ -69,7 +73,8 @@ size_t merge_axes(Unit& u, Plan& p, const schedule::Kernel& k, size_t first, siz
   std::vector<bool> indexed(p.axes.size(), false);
   for (const ops::Tape* t : {&k.tape, &k.epilogue})
     for (const ops::Inst& i : t->insts)
-      if (i.prim == ops::Prim::kIndex && p.index_axis[i.imm] >= 0) indexed[p.index_axis[i.imm]] = true;
+      if (i.prim == ops::Prim::kIndex && p.index_axis[i.imm] >= 0)
+        indexed[p.index_axis[i.imm]] = true;
   for (size_t i = last; i-- > first + 1;) {
     if (indexed[i] || indexed[i - 1] || p.axes[i].reduced != p.axes[i - 1].reduced) continue;
     bool even = true;

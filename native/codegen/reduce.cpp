@@ -23,7 +23,7 @@ constexpr double kChunk_ns = 40e3;
 struct ReducePlan {
   Plan plan;
   size_t kept = 0;
-  size_t divided = 0;     // the kept axis that is divided among threads
+  size_t divided = 0;    // the kept axis that is divided among threads
   int vector_axis = -1;  // a kept axis (the last one), the last axis, or -1
   bool ordered = false;
   bool columns() const { return vector_axis >= 0 && vector_axis < static_cast<int>(kept); }
@@ -54,7 +54,8 @@ ReducePlan choose(Unit& u, const schedule::Kernel& k) {
 
   const size_t axes = plan.axes.size();
   auto unit = [&](size_t axis) {
-    return !plan.loads.empty() && u.dims.is_constant(plan.loads[0].strides[axis], size_of(plan.loads[0].dtype));
+    return !plan.loads.empty() &&
+           u.dims.is_constant(plan.loads[0].strides[axis], size_of(plan.loads[0].dtype));
   };
   p.vector_axis = static_cast<int>(axes) - 1;
   if (axes > p.kept && unit(axes - 1)) return p;
@@ -114,8 +115,9 @@ class ReduceEmitter {
     Value* to = axis == p_.divided ? end : extent(axis);
     if (static_cast<int>(axis) == p_.vector_axis) {
       // The last kept axis; lanes are results.
-      Widths w = widths(axis, as_const(to) && as_const(from) ? std::optional(*as_const(to) - *as_const(from))
-                                                             : std::nullopt);
+      Widths w = widths(axis, as_const(to) && as_const(from)
+                                  ? std::optional(*as_const(to) - *as_const(from))
+                                  : std::nullopt);
       nest.prepare(w.single);
       vector_loop(f_, w, from, to, [&](Value* i, unsigned width, Value* mask) {
         nest.enter(static_cast<int>(axis), i, width, mask);
@@ -273,7 +275,8 @@ class ReduceEmitter {
       fold_element(nest, acc, at, width, mask);
     };
     std::vector<Slots> sum = totals(single);
-    Value* to = f_.add(begin, f_.b.CreateAnd(f_.sub(end, begin), f_.number(-static_cast<int64_t>(body))));
+    Value* to =
+        f_.add(begin, f_.b.CreateAnd(f_.sub(end, begin), f_.number(-static_cast<int64_t>(body))));
     auto add_block = [&](std::vector<Slots>& t, std::vector<Slots>& acc) {
       for (size_t n = 0; n < folds_.size(); ++n)
         folds_[n].add_to_total(t[n], folds_[n].narrow(acc[n], body, single));
@@ -292,11 +295,13 @@ class ReduceEmitter {
       std::vector<Slots> both = sum;
       both.insert(both.end(), acc.begin(), acc.end());
       blocks(begin, to, kBlock * body, both, [&](Value* from, Value* until, std::vector<Slots>& s) {
-        std::vector<Slots> t(s.begin(), s.begin() + folds_.size()), a(s.begin() + folds_.size(), s.end());
+        std::vector<Slots> t(s.begin(), s.begin() + folds_.size()),
+            a(s.begin() + folds_.size(), s.end());
         wide(a);
         plain(from, until, a);
         for (size_t n = 0; n < folds_.size(); ++n)
-          if (folds_[n].compensated()) folds_[n].add_to_total(t[n], folds_[n].narrow(a[n], body, single));
+          if (folds_[n].compensated())
+            folds_[n].add_to_total(t[n], folds_[n].narrow(a[n], body, single));
         wide(a);
         std::copy(t.begin(), t.end(), s.begin());
         std::copy(a.begin(), a.end(), s.begin() + folds_.size());
@@ -316,8 +321,7 @@ class ReduceEmitter {
       scalar.push_back(folds_[n].fold_lanes(folds_[n].close_total(sum[n]), single));
     if (!w.masked && body > 1) {
       std::vector<Slots> rest = accumulators(1);
-      loop(to, end, 1, rest,
-           [&](Value* i, std::vector<Slots>& a) { element(i, 1, nullptr, a); });
+      loop(to, end, 1, rest, [&](Value* i, std::vector<Slots>& a) { element(i, 1, nullptr, a); });
       for (size_t n = 0; n < folds_.size(); ++n) scalar[n] = folds_[n].merge(scalar[n], rest[n]);
     }
     for (size_t n = 0; n < folds_.size(); ++n) folds_[n].add_to_total(total[n], scalar[n]);
@@ -332,9 +336,11 @@ class ReduceEmitter {
       if (read[i]) used.push_back(loads_[i]);
     unsigned widest = widest_element(k_.tape, used);
     for (const auto& r : k_.reductions)
-      widest = std::max<unsigned>(widest, r.accumulator == DType::kF16 ? 4 : size_of(r.accumulator));
+      widest =
+          std::max<unsigned>(widest, r.accumulator == DType::kF16 ? 4 : size_of(r.accumulator));
     unsigned weight = tape_weight(k_.tape) + static_cast<unsigned>(folds_.size());
-    if (has_arg(k_)) weight = std::max(weight, 13u);  // positions take registers: one vector at a time
+    if (has_arg(k_))
+      weight = std::max(weight, 13u);  // positions take registers: one vector at a time
     Widths w = choose_widths(f_.unit, k_.tape, widest, std::max(weight, 2u), used, axis, count);
     if (p_.ordered) w = Widths{};
     // Stores go lane by lane or whole; masks need them whole.
@@ -387,10 +393,10 @@ void emit_chunked(FunctionBuilder& entry, const schedule::Kernel& k, const Reduc
   for (const auto& r : k.reductions)
     slots += r.kind == ops::ReduceKind::kArgMin || r.kind == ops::ReduceKind::kArgMax ? 2 : 1;
   const auto bytes = static_cast<int64_t>(slots) * 8;
-  Value* scratch = entry.service(
-      offsetof(CuvilServices, lease_scratch), u.ptr,
-      {entry.call, entry.mul(entry.dim(chunks), entry.number(bytes)),
-       llvm::ConstantInt::get(u.i32, static_cast<uint32_t>(CUVIL_SCRATCH_CALL))});
+  Value* scratch =
+      entry.service(offsetof(CuvilServices, lease_scratch), u.ptr,
+                    {entry.call, entry.mul(entry.dim(chunks), entry.number(bytes)),
+                     llvm::ConstantInt::get(u.i32, static_cast<uint32_t>(CUVIL_SCRATCH_CALL))});
   entry.return_if(entry.b.CreateIsNull(scratch), llvm::ConstantInt::get(u.i32, CUVIL_SITE_PYTHON));
   // What both functions get: the frame and the scratch.
   Value* context = entry.stack(u.ptr, 2, 8);
@@ -407,11 +413,13 @@ void emit_chunked(FunctionBuilder& entry, const schedule::Kernel& k, const Reduc
     auto made = std::make_unique<FunctionBuilder>(u, fn, fn->getArg(0), nullptr, false);
     FunctionBuilder& f = *made;
     f.frame = f.prologue.CreateLoad(u.ptr, fn->getArg(1));
-    Value* s = f.prologue.CreateLoad(u.ptr, f.prologue.CreateConstInBoundsGEP1_64(u.ptr, fn->getArg(1), 1));
+    Value* s = f.prologue.CreateLoad(
+        u.ptr, f.prologue.CreateConstInBoundsGEP1_64(u.ptr, fn->getArg(1), 1));
     return Parts{fn, std::move(made), s};
   };
   auto slot = [&](FunctionBuilder& f, Value* base, Value* chunk, size_t index) {
-    return f.offset(f.offset(base, f.mul(chunk, f.number(bytes))), f.number(static_cast<int64_t>(index) * 8));
+    return f.offset(f.offset(base, f.mul(chunk, f.number(bytes))),
+                    f.number(static_cast<int64_t>(index) * 8));
   };
 
   Parts part = open("_part", {u.ptr, u.ptr, u.i64, u.i64});
@@ -422,10 +430,12 @@ void emit_chunked(FunctionBuilder& entry, const schedule::Kernel& k, const Reduc
       Value* begin = f.mul(c, f.number(length));
       Value* to = f.add(begin, f.number(length));
       Value* end = f.dim(extent);
-      std::vector<Slots> got = r.partial(begin, f.b.CreateSelect(f.b.CreateICmpSLT(to, end), to, end));
+      std::vector<Slots> got =
+          r.partial(begin, f.b.CreateSelect(f.b.CreateICmpSLT(to, end), to, end));
       size_t at = 0;
       for (const Slots& s : got)
-        for (Value* v : s) f.b.CreateAlignedStore(v, slot(f, part.scratch, c, at++), llvm::Align(1));
+        for (Value* v : s)
+          f.b.CreateAlignedStore(v, slot(f, part.scratch, c, at++), llvm::Align(1));
     });
     f.return_code(0);
     f.finish();
@@ -442,8 +452,8 @@ void emit_chunked(FunctionBuilder& entry, const schedule::Kernel& k, const Reduc
       for (Fold& fold : r.folds()) {
         Slots block, total(s.begin() + at, s.begin() + at + fold.slots());
         for (size_t i = 0; i < (fold.is_arg() ? 2u : 1u); ++i)
-          block.push_back(f.b.CreateAlignedLoad(fold.slot_type(i, 1), slot(f, join.scratch, c, from++),
-                                                llvm::Align(1)));
+          block.push_back(f.b.CreateAlignedLoad(fold.slot_type(i, 1),
+                                                slot(f, join.scratch, c, from++), llvm::Align(1)));
         fold.add_to_total(total, block);
         std::copy(total.begin(), total.end(), s.begin() + at);
         at += fold.slots();
@@ -452,15 +462,17 @@ void emit_chunked(FunctionBuilder& entry, const schedule::Kernel& k, const Reduc
     std::vector<Slots> closed;
     size_t at = 0;
     for (Fold& fold : r.folds()) {
-      closed.push_back(fold.close_total(Slots(state.begin() + at, state.begin() + at + fold.slots())));
+      closed.push_back(
+          fold.close_total(Slots(state.begin() + at, state.begin() + at + fold.slots())));
       at += fold.slots();
     }
     r.finish_scalar(std::move(closed));
     f.return_code(0);
     f.finish();
   }
-  Value* code = entry.service(offsetof(CuvilServices, parallel_for), u.i32,
-                              {entry.call, part.function, context, entry.dim(chunks), entry.number(1)});
+  Value* code =
+      entry.service(offsetof(CuvilServices, parallel_for), u.i32,
+                    {entry.call, part.function, context, entry.dim(chunks), entry.number(1)});
   entry.return_if(entry.b.CreateICmpNE(code, llvm::ConstantInt::get(u.i32, 0)), code);
   entry.b.CreateCall(join.function, {entry.call, context});
 }
@@ -477,9 +489,10 @@ void emit_reduce(FunctionBuilder& entry, const schedule::Kernel& k) {
     return;
   }
   ir::Dim count = p.kept > 0 ? p.plan.axes[p.divided].extent : u.dims.constant(1);
-  run_over(entry, k, count, p.kept > 0 && !p.ordered, [&](FunctionBuilder& f, Value* begin, Value* end) {
-    ReduceEmitter(f, k, p).whole(begin, end);
-  });
+  run_over(entry, k, count, p.kept > 0 && !p.ordered,
+           [&](FunctionBuilder& f, Value* begin, Value* end) {
+             ReduceEmitter(f, k, p).whole(begin, end);
+           });
 }
 
 }  // namespace cuvil::codegen

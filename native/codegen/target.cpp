@@ -68,20 +68,23 @@ Result<std::unique_ptr<Target>> make_target(const std::string& name) {
     return make_error(ErrorClass::kUnsupported, "unknown CPU name '" + t->cpu + "'",
                       "use a name that LLVM knows, such as x86-64-v3");
   llvm::TargetOptions options;
-  t->machine.reset(registered->createTargetMachine(
-      kTriple, t->cpu, t->features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
-      llvm::CodeGenOptLevel::Default, /*JIT=*/true));
+  t->machine.reset(registered->createTargetMachine(kTriple, t->cpu, t->features, options,
+                                                   llvm::Reloc::PIC_, llvm::CodeModel::Small,
+                                                   llvm::CodeGenOptLevel::Default, /*JIT=*/true));
   const llvm::MCSubtargetInfo& s = *t->machine->getMCSubtargetInfo();
   if (!has(s, "sse4.2"))
     return make_error(ErrorClass::kUnsupported, "CPU '" + t->cpu + "' is below x86-64-v2",
                       "SSE4.2 is the least that generated code needs");
   t->has_fma = has(s, "fma");
   t->has_f16c = has(s, "f16c");
-  t->has_masks = has(s, "avx512f") && has(s, "avx512vl") && has(s, "avx512bw") && has(s, "avx512dq");
+  t->has_masks =
+      has(s, "avx512f") && has(s, "avx512vl") && has(s, "avx512bw") && has(s, "avx512dq");
   t->vector_bytes = t->has_masks ? 64 : has(s, "avx2") ? 32 : 16;
   t->vector_registers = t->has_masks ? 32 : 16;
   t->text = "x86_64:" + t->cpu + ":" +
-            (t->has_masks ? "avx512" : t->vector_bytes == 32 ? "avx2" : "sse4.2");
+            (t->has_masks            ? "avx512"
+             : t->vector_bytes == 32 ? "avx2"
+                                     : "sse4.2");
   if (t->has_fma) t->text += ",fma";
   if (t->has_f16c) t->text += ",f16c";
   return t;

@@ -183,19 +183,17 @@ Value* FunctionBuilder::emit_address(llvm::IRBuilder<>& at, schedule::BufferId i
   switch (buffer.scope) {
     case schedule::MemoryScope::kArgument:
     case schedule::MemoryScope::kHost:
-      return at.CreateLoad(unit.ptr, at.CreateConstInBoundsGEP1_64(
-                                         unit.i8, field(offsetof(CuvilCall, arrays)),
-                                         buffer.index * sizeof(CuvilArray)));
+      return at.CreateLoad(
+          unit.ptr, at.CreateConstInBoundsGEP1_64(unit.i8, field(offsetof(CuvilCall, arrays)),
+                                                  buffer.index * sizeof(CuvilArray)));
     case schedule::MemoryScope::kScalar:
       return at.CreateConstInBoundsGEP1_64(unit.i64, field(offsetof(CuvilCall, scalars)),
                                            buffer.index);
     case schedule::MemoryScope::kArena:
       return at.CreateConstInBoundsGEP1_64(unit.i8, field(offsetof(CuvilCall, arena)),
                                            static_cast<uint64_t>(buffer.offset));
-    case schedule::MemoryScope::kConstant:
-      return unit.constant(id);
-    case schedule::MemoryScope::kResult:
-      break;  // has a slot
+    case schedule::MemoryScope::kConstant: return unit.constant(id);
+    case schedule::MemoryScope::kResult: break;  // has a slot
   }
   return llvm::ConstantPointerNull::get(unit.ptr);
 }
@@ -208,9 +206,7 @@ Value* FunctionBuilder::add(Value* x, Value* y) {
   return b.CreateAdd(x, y);
 }
 
-Value* FunctionBuilder::sub(Value* x, Value* y) {
-  return as_const(y) == 0 ? x : b.CreateSub(x, y);
-}
+Value* FunctionBuilder::sub(Value* x, Value* y) { return as_const(y) == 0 ? x : b.CreateSub(x, y); }
 
 Value* FunctionBuilder::mul(Value* x, Value* y) {
   if (as_const(x) == 1) return y;
@@ -250,13 +246,12 @@ Value* FunctionBuilder::service(unsigned byte, llvm::Type* result,
 void FunctionBuilder::loop(Value* begin, Value* end, int64_t step,
                            llvm::function_ref<void(Value*)> body) {
   llvm::SmallVector<Value*, 1> none;
-  loop(begin, end, step, none,
-       [&](Value* i, llvm::SmallVectorImpl<Value*>&) { body(i); });
+  loop(begin, end, step, none, [&](Value* i, llvm::SmallVectorImpl<Value*>&) { body(i); });
 }
 
-void FunctionBuilder::loop(
-    Value* begin, Value* end, int64_t step, llvm::SmallVectorImpl<Value*>& carried,
-    llvm::function_ref<void(Value*, llvm::SmallVectorImpl<Value*>&)> body) {
+void FunctionBuilder::loop(Value* begin, Value* end, int64_t step,
+                           llvm::SmallVectorImpl<Value*>& carried,
+                           llvm::function_ref<void(Value*, llvm::SmallVectorImpl<Value*>&)> body) {
   auto first = as_const(begin), last = as_const(end);
   bool runs = false;
   if (first && last) {

@@ -48,7 +48,8 @@ int run(const Arguments& a) {
     passes::PipelineOptions options;
     options.verify = a.verify;
     std::vector<std::pair<std::string, double>> stages;
-    if (auto ok = passes::run_pipeline(**graph, options, &stages); !ok.ok()) return fail(ok.error());
+    if (auto ok = passes::run_pipeline(**graph, options, &stages); !ok.ok())
+      return fail(ok.error());
   }
   if (a.stage == "ir") {
     std::fputs(ir::print(**graph).c_str(), stdout);
@@ -77,10 +78,14 @@ int main(int argc, char** argv) {
   Arguments a;
   for (int i = 1; i < argc; ++i) {
     std::string arg = argv[i];
-    if (arg.rfind("--stage=", 0) == 0) a.stage = arg.substr(8);
-    else if (arg.rfind("--cpu=", 0) == 0) a.cpu = arg.substr(6);
-    else if (arg == "--no-passes") a.passes = false;
-    else if (arg == "--verify") a.verify = true;
+    if (arg.rfind("--stage=", 0) == 0)
+      a.stage = arg.substr(8);
+    else if (arg.rfind("--cpu=", 0) == 0)
+      a.cpu = arg.substr(6);
+    else if (arg == "--no-passes")
+      a.passes = false;
+    else if (arg == "--verify")
+      a.verify = true;
     else if (arg.rfind("--", 0) == 0) {
       std::fprintf(stderr, "cuvil_opt: unknown option %s\n", arg.c_str());
       return 2;

@@ -23,7 +23,8 @@ constexpr double kReleaseGilAboveNs = 10'000;
 
 class Stages {
  public:
-  explicit Stages(std::vector<std::pair<std::string, double>>& out) : out_(out), last_(Clock::now()) {}
+  explicit Stages(std::vector<std::pair<std::string, double>>& out)
+      : out_(out), last_(Clock::now()) {}
   void finish(const char* name) {
     auto now = Clock::now();
     out_.emplace_back(name, std::chrono::duration<double, std::milli>(now - last_).count());
@@ -88,8 +89,8 @@ void fill_tables(artifact::Artifact& a, const ir::Graph& g, const schedule::Prog
 }
 
 // Everything that needs no Python. One compile at a time: the code generator reuses its state.
-Result<> compile_graph(const Request& request, frontend::Traced& traced, Response& response, Stages& stages,
-                       std::vector<SourceLoc>* site_locs) {
+Result<> compile_graph(const Request& request, frontend::Traced& traced, Response& response,
+                       Stages& stages, std::vector<SourceLoc>* site_locs) {
   static std::mutex one_at_a_time;
   std::lock_guard<std::mutex> lock(one_at_a_time);
   stages.skip();
@@ -135,9 +136,10 @@ Result<> compile_graph(const Request& request, frontend::Traced& traced, Respons
 void compile(const Request& request, Response& response) {
   Stages stages(response.stages);
   if (request.device != "cpu") {
-    frontend::raise(make_error(ErrorClass::kDevice, "device '" + request.device + "' has no code generator",
-                               "use device='cpu' or 'auto'"),
-                    {});
+    frontend::raise(
+        make_error(ErrorClass::kDevice, "device '" + request.device + "' has no code generator",
+                   "use device='cpu' or 'auto'"),
+        {});
     return;
   }
   std::optional<frontend::Traced> traced = frontend::trace(request);

@@ -25,7 +25,7 @@ struct AxisRequest {
 };
 
 struct ArgRequest {
-  std::string name;   // parameter name, "args[2]" for an element of *args
+  std::string name;  // parameter name, "args[2]" for an element of *args
   artifact::ArgSpec::Kind kind = artifact::ArgSpec::Kind::kObject;
   artifact::ArraySpec array;       // kArray
   std::vector<AxisRequest> shape;  // kArray
@@ -50,19 +50,20 @@ struct Request {
   PyObject* function = nullptr;  // the plain Python function; borrowed
   artifact::CallShape call_shape;
   std::vector<ArgRequest> arguments;
-  std::vector<artifact::AliasPredicate> aliases;  // between arrays that may be written: as tested now
+  std::vector<artifact::AliasPredicate>
+      aliases;  // between arrays that may be written: as tested now
   std::array<uint8_t, 16> key{};
-  std::string device = "cpu";      // "cpu", "cuda:0", "cuda:sm_90"
-  std::string target_cpu;          // "" for the host
+  std::string device = "cpu";  // "cpu", "cuda:0", "cuda:sm_90"
+  std::string target_cpu;      // "" for the host
   const HostTools* tools = nullptr;
-  uint32_t want = 0;               // texts to return besides the artifact
+  uint32_t want = 0;  // texts to return besides the artifact
 };
 
 struct Response {
-  bool ok = false;                    // false: Python's error indicator is set
+  bool ok = false;  // false: Python's error indicator is set
   std::vector<uint8_t> artifact;
-  std::vector<PyObject*> identities;  // owned; for guards of kind kIdentity
-  std::map<std::string, std::string> texts;      // "ir", "llvm", "asm", "dot", "ir.03.fuse", ...
+  std::vector<PyObject*> identities;         // owned; for guards of kind kIdentity
+  std::map<std::string, std::string> texts;  // "ir", "llvm", "asm", "dot", "ir.03.fuse", ...
   std::vector<std::pair<std::string, double>> stages;  // name, milliseconds
 };
 

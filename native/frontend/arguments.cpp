@@ -16,7 +16,8 @@ Interpreter::Interpreter(const compiler::Request& request, Traced& traced,
 // Symbols are told apart by name in the text form.
 std::string Interpreter::unique_symbol(std::string name) const {
   for (size_t s = 0; s < g_.dims.symbol_count(); ++s)
-    if (g_.dims.info(ir::SymbolId{static_cast<int32_t>(s)}).name == name) return unique_symbol(name + "_");
+    if (g_.dims.info(ir::SymbolId{static_cast<int32_t>(s)}).name == name)
+      return unique_symbol(name + "_");
   return name;
 }
 
@@ -29,7 +30,8 @@ ir::Dim Interpreter::shape_symbol(const compiler::AxisRequest& axis, uint32_t sl
       return g_.dims.symbol(it->second);  // the caller checks that both axes agree
   }
   ir::DimTable::SymbolInfo info;
-  info.name = unique_symbol(axis.symbol.empty() ? name + ".shape" + std::to_string(k) : axis.symbol);
+  info.name =
+      unique_symbol(axis.symbol.empty() ? name + ".shape" + std::to_string(k) : axis.symbol);
   info.kind = artifact::Symbol::Kind::kShape;
   info.array = slot;
   info.axis = k;
@@ -104,7 +106,8 @@ Result<> Interpreter::bind_arguments(Frame& frame) {
         std::optional<artifact::Const> c = const_of(arg.object);
         if (!c)
           return make_error(ErrorClass::kInternal,
-                            "the argument `" + arg.name + "` was taken for a constant", "report this");
+                            "the argument `" + arg.name + "` was taken for a constant",
+                            "report this");
         spec.value = std::move(*c);
         capture_.mark_fixed(source());
         values.push_back(Value(Static{PyRef::borrow(arg.object), source()}));
@@ -125,11 +128,13 @@ Result<> Interpreter::bind_arguments(Frame& frame) {
   size_t at = 0;
   auto next = [&]() { return at < values.size() ? values[at++] : Value(); };
   for (PyObject* list : {CUVIL_NAME("posonlyargs"), CUVIL_NAME("args")})
-    for (const Node& p : parameters.children(list)) frame.locals[p.text(CUVIL_NAME("arg"))] = next();
+    for (const Node& p : parameters.children(list))
+      frame.locals[p.text(CUVIL_NAME("arg"))] = next();
   if (Node p = parameters.child(CUVIL_NAME("vararg")); p.present()) {
     Values rest;
     for (uint32_t k = 0; k < request_.call_shape.varargs; ++k) rest.push_back(next());
-    frame.locals[p.text(CUVIL_NAME("arg"))] = make_container(Container::Kind::kTuple, std::move(rest));
+    frame.locals[p.text(CUVIL_NAME("arg"))] =
+        make_container(Container::Kind::kTuple, std::move(rest));
   }
   for (const Node& p : parameters.children(CUVIL_NAME("kwonlyargs")))
     frame.locals[p.text(CUVIL_NAME("arg"))] = next();
@@ -142,12 +147,13 @@ Result<> Interpreter::bind_arguments(Frame& frame) {
     frame.locals[p.text(CUVIL_NAME("arg"))] = std::move(dict);
   }
   if (at != values.size())
-    return make_error(ErrorClass::kInternal, "the call's arguments do not fit the function", "report this");
+    return make_error(ErrorClass::kInternal, "the call's arguments do not fit the function",
+                      "report this");
   return Ok{};
 }
 
 Result<> Interpreter::run() {
-  CUVIL_TRY(WalkedFunction* f, walked(request_.function, -1));
+  CUVIL_TRY(WalkedFunction * f, walked(request_.function, -1));
   g_.name = f->name == "<lambda>" ? "lambda" : f->name;
   auto frame = std::make_shared<Frame>();
   frame->function = f;

@@ -33,9 +33,9 @@ Result<> Interpreter::assign(const Node& target, Value value) {
       return store_subscript(base, index, value, target);
     }
     case NodeKind::kAttribute:
-      return unsupported("assignment to the attribute `." + target.text(CUVIL_NAME("attr")) +
-                             "` is not compiled",
-                         "return the value and assign it outside", target);
+      return unsupported(
+          "assignment to the attribute `." + target.text(CUVIL_NAME("attr")) + "` is not compiled",
+          "return the value and assign it outside", target);
     case NodeKind::kStarred: return assign(target.child(CUVIL_NAME("value")), std::move(value));
     default: return refused(target, loc(target));
   }
@@ -61,7 +61,8 @@ Result<> Interpreter::unpack(const std::vector<Node>& targets, const Value& valu
   const size_t extra = items.size() - fixed;
   for (size_t k = 0, at = 0; k < targets.size(); ++k) {
     if (k == star) {
-      Values rest(items.begin() + static_cast<long>(at), items.begin() + static_cast<long>(at + extra));
+      Values rest(items.begin() + static_cast<long>(at),
+                  items.begin() + static_cast<long>(at + extra));
       CUVIL_CHECK(assign(targets[k], make_container(Container::Kind::kList, std::move(rest))));
       at += extra;
     } else {
@@ -105,7 +106,8 @@ Result<Flow> Interpreter::exec_aug_assign(const Node& n) {
 }
 
 // `target op= operand`: the array itself, changed, or a new value for everything immutable.
-Result<Value> Interpreter::in_place(const Node& op, const Value& target, const Value& operand, const Node& n) {
+Result<Value> Interpreter::in_place(const Node& op, const Value& target, const Value& operand,
+                                    const Node& n) {
   const Tensor* t = target.get<Tensor>();
   if (t && !t->scalar && t->weak == ops::Weak::kNo) {
     CUVIL_CHECK(check_writable(*t, n));
@@ -113,12 +115,12 @@ Result<Value> Interpreter::in_place(const Node& op, const Value& target, const V
     const Tensor* result = r.get<Tensor>();
     if (!result) return unsupported("this augmented assignment", "write it out: a = a + b", n);
     static constexpr std::pair<NodeKind, const char*> kUfuncs[] = {
-        {NodeKind::kAdd, "add"},          {NodeKind::kSub, "subtract"},
-        {NodeKind::kMult, "multiply"},    {NodeKind::kMatMult, "matmul"},
-        {NodeKind::kDiv, "divide"},       {NodeKind::kFloorDiv, "floor_divide"},
-        {NodeKind::kMod, "remainder"},    {NodeKind::kPow, "power"},
+        {NodeKind::kAdd, "add"},           {NodeKind::kSub, "subtract"},
+        {NodeKind::kMult, "multiply"},     {NodeKind::kMatMult, "matmul"},
+        {NodeKind::kDiv, "divide"},        {NodeKind::kFloorDiv, "floor_divide"},
+        {NodeKind::kMod, "remainder"},     {NodeKind::kPow, "power"},
         {NodeKind::kLShift, "left_shift"}, {NodeKind::kRShift, "right_shift"},
-        {NodeKind::kBitOr, "bitwise_or"}, {NodeKind::kBitXor, "bitwise_xor"},
+        {NodeKind::kBitOr, "bitwise_or"},  {NodeKind::kBitXor, "bitwise_xor"},
         {NodeKind::kBitAnd, "bitwise_and"}};
     std::string name;
     for (auto [kind, ufunc] : kUfuncs)
@@ -126,7 +128,8 @@ Result<Value> Interpreter::in_place(const Node& op, const Value& target, const V
     CUVIL_CHECK(store_result(*result, *t, name, n));
     return target;
   }
-  if (Container* c = target.container(); c && c->kind == Container::Kind::kList && op.kind() == NodeKind::kAdd) {
+  if (Container* c = target.container();
+      c && c->kind == Container::Kind::kList && op.kind() == NodeKind::kAdd) {
     CUVIL_CHECK(will_mutate(*c, n));
     CUVIL_TRY(Values more, items_of(operand, n));
     c->items.insert(c->items.end(), more.begin(), more.end());

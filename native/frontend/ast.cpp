@@ -83,7 +83,8 @@ SourceLoc Node::loc() const {
   if (!object_) return {};
   PyObject* o = object_.get();
   return SourceLoc{0, int_attr(o, CUVIL_NAME("lineno")), int_attr(o, CUVIL_NAME("col_offset")),
-                   int_attr(o, CUVIL_NAME("end_lineno")), int_attr(o, CUVIL_NAME("end_col_offset"))};
+                   int_attr(o, CUVIL_NAME("end_lineno")),
+                   int_attr(o, CUVIL_NAME("end_col_offset"))};
 }
 
 Error refused(const Node& node, SourceLoc loc) {

@@ -23,7 +23,8 @@ const Interpreter::Builtin* Interpreter::find_builtin(PyObject* object) {
       std::string_view name = b.name;
       size_t dot = name.find('.');
       PyRef module = loaded_module(std::string(name.substr(0, dot)).c_str());
-      if (!module) module = PyRef::steal(PyImport_ImportModule(std::string(name.substr(0, dot)).c_str()));
+      if (!module)
+        module = PyRef::steal(PyImport_ImportModule(std::string(name.substr(0, dot)).c_str()));
       PyRef o = module ? attr_or_null(module.get(), to_str(name.substr(dot + 1)).get()) : PyRef();
       PyErr_Clear();
       if (o) found.emplace(o.release(), &b);  // kept for ever: identity must not be reused
@@ -42,11 +43,13 @@ const Interpreter::Builtin* Interpreter::find_builtin(PyObject* object) {
   if (!(condition)) return fail(ErrorClass::kTypeError, text, {}, n)
 
 Result<Value> Interpreter::builtin_len(const Arguments& args, const Node& n) {
-  CUVIL_EXPECT(args.positional.size() == 1 && args.keywords.empty(), "len() takes exactly one argument");
+  CUVIL_EXPECT(args.positional.size() == 1 && args.keywords.empty(),
+               "len() takes exactly one argument");
   const Value& v = args.positional[0];
   if (const Static* s = v.get<Static>()) {
     PyObject* o = s->object.get();
-    if (s->source >= 0 && (is_exactly(o, &PyList_Type) || is_exactly(o, &PyDict_Type) || is_exactly(o, &PyTuple_Type)))
+    if (s->source >= 0 && (is_exactly(o, &PyList_Type) || is_exactly(o, &PyDict_Type) ||
+                           is_exactly(o, &PyTuple_Type)))
       capture_.guard_length(s->source, PyObject_Size(o));
     else
       CUVIL_CHECK(use(*s, n));
@@ -68,12 +71,14 @@ Result<Value> Interpreter::builtin_range(const Arguments& args, const Node& n) {
   bool all_static = true;
   for (const Value& v : a) {
     std::optional<ir::Dim> d = as_dim(v);
-    if (const Tensor* t = v.get<Tensor>(); !d && t && type_of(*t).rank() == 0 && is_int(type_of(*t).dtype) &&
+    if (const Tensor* t = v.get<Tensor>(); !d && t && type_of(*t).rank() == 0 &&
+                                           is_int(type_of(*t).dtype) &&
                                            t->weak != ops::Weak::kFloat) {
       CUVIL_TRY(d, bind_scalar(*t, n));
     }
     if (!d)
-      return fail(ErrorClass::kTypeError, describe(v) + " cannot be interpreted as an integer", {}, n);
+      return fail(ErrorClass::kTypeError, describe(v) + " cannot be interpreted as an integer", {},
+                  n);
     all_static = all_static && g_.dims.as_constant(*d);
     parts.push_back(*d);
   }
@@ -130,8 +135,9 @@ Result<Value> Interpreter::builtin_float(const Arguments& args, const Node& n) {
     if (const Tensor* t = v.get<Tensor>()) {
       const ir::Type type = type_of(*t);
       if (type.rank() > 0 && !g_.dims.is_constant(g_.dims.product(type.shape), 1))
-        return fail(ErrorClass::kTypeError, "only length-1 arrays can be converted to Python scalars",
-                    "index one element", n);
+        return fail(ErrorClass::kTypeError,
+                    "only length-1 arrays can be converted to Python scalars", "index one element",
+                    n);
       ir::ValueId x = read(*t);
       if (type.rank() > 0) {
         std::vector<int64_t> axes;
@@ -151,7 +157,8 @@ Result<Value> Interpreter::builtin_bool(const Arguments& args, const Node& n) {
 }
 
 Result<Value> Interpreter::builtin_abs(const Arguments& args, const Node& n) {
-  CUVIL_EXPECT(args.positional.size() == 1 && args.keywords.empty(), "abs() takes exactly one argument");
+  CUVIL_EXPECT(args.positional.size() == 1 && args.keywords.empty(),
+               "abs() takes exactly one argument");
   const Value& v = args.positional[0];
   if (const ir::Dim* d = v.get<ir::Dim>())
     return dim_or_static(g_.dims.max(*d, g_.dims.sub(g_.dims.constant(0), *d)));
@@ -161,7 +168,8 @@ Result<Value> Interpreter::builtin_abs(const Arguments& args, const Node& n) {
   }
   CUVIL_TRY(std::optional<PyRef> o, as_object(v, n));
   PyRef r = o ? PyRef::steal(PyNumber_Absolute(o->get())) : PyRef();
-  if (!r) return o ? python_error(n) : fail(ErrorClass::kTypeError, "bad operand type for abs()", {}, n);
+  if (!r)
+    return o ? python_error(n) : fail(ErrorClass::kTypeError, "bad operand type for abs()", {}, n);
   return static_of(std::move(r));
 }
 
@@ -173,19 +181,22 @@ Result<Value> Interpreter::extreme(const Arguments& args, bool largest, const No
   Values items = args.positional;
   if (items.size() == 1) {
     if (const Tensor* t = items[0].get<Tensor>(); t && type_of(*t).rank() != 1)
-      return unsupported(std::string(name) + "() of an array with several axes", std::string("use np.") + name, n);
+      return unsupported(std::string(name) + "() of an array with several axes",
+                         std::string("use np.") + name, n);
     CUVIL_TRY(items, items_of(items[0], n));
   }
   bool all_static = true, all_ints = true;
   for (const Value& v : items) {
-    CUVIL_TRY(std::optional<PyRef> o, v.is<Tensor>() || v.is<ir::Dim>() ? Result<std::optional<PyRef>>(std::optional<PyRef>())
-                                                                          : as_object(v, n));
+    CUVIL_TRY(std::optional<PyRef> o, v.is<Tensor>() || v.is<ir::Dim>()
+                                          ? Result<std::optional<PyRef>>(std::optional<PyRef>())
+                                          : as_object(v, n));
     all_static = all_static && o;
     all_ints = all_ints && as_dim(v);
   }
   if (all_static) return call_pure(function.get(), args, n);
   if (!args.keywords.empty())
-    return unsupported(std::string(name) + "() with keywords on run-time values", "use np." + std::string(name), n);
+    return unsupported(std::string(name) + "() with keywords on run-time values",
+                       "use np." + std::string(name), n);
   Value best = items[0];
   for (size_t k = 1; k < items.size(); ++k) {
     std::optional<ir::Dim> a = as_dim(best), b = as_dim(items[k]);
@@ -209,7 +220,8 @@ Result<Value> Interpreter::extreme(const Arguments& args, bool largest, const No
     const ir::Type tx = type_of(x), ty = type_of(y);
     if (tx.rank() || ty.rank())
       return fail(ErrorClass::kValueError,
-                  "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()",
+                  "The truth value of an array with more than one element is ambiguous. Use "
+                  "a.any() or a.all()",
                   std::string("use np.") + (largest ? "maximum" : "minimum"), n);
     if (tx.dtype != ty.dtype || x.weak != y.weak)
       return unsupported(std::string(name) + "() of run-time values of different types",
@@ -228,11 +240,16 @@ Result<Value> Interpreter::extreme(const Arguments& args, bool largest, const No
   return best;
 }
 
-Result<Value> Interpreter::builtin_min(const Arguments& args, const Node& n) { return extreme(args, false, n); }
-Result<Value> Interpreter::builtin_max(const Arguments& args, const Node& n) { return extreme(args, true, n); }
+Result<Value> Interpreter::builtin_min(const Arguments& args, const Node& n) {
+  return extreme(args, false, n);
+}
+Result<Value> Interpreter::builtin_max(const Arguments& args, const Node& n) {
+  return extreme(args, true, n);
+}
 
 Result<Value> Interpreter::builtin_sum(const Arguments& args, const Node& n) {
-  CUVIL_EXPECT(!args.positional.empty() && args.positional.size() <= 2, "sum() takes one or two arguments");
+  CUVIL_EXPECT(!args.positional.empty() && args.positional.size() <= 2,
+               "sum() takes one or two arguments");
   Value total = static_int(0);
   if (args.positional.size() == 2) total = args.positional[1];
   if (const Value* start = args.find("start")) total = *start;
@@ -253,7 +270,8 @@ Result<Value> Interpreter::builtin_round(const Arguments& args, const Node& n) {
 }
 
 Result<Value> Interpreter::builtin_pow(const Arguments& args, const Node& n) {
-  if (args.positional.size() == 2) return binary(NodeKind::kPow, args.positional[0], args.positional[1], n);
+  if (args.positional.size() == 2)
+    return binary(NodeKind::kPow, args.positional[0], args.positional[1], n);
   PyRef builtins = PyRef::steal(PyImport_ImportModule("builtins"));
   PyRef function = PyRef::steal(PyObject_GetAttrString(builtins.get(), "pow"));
   return call_pure(function.get(), args, n);
@@ -301,7 +319,8 @@ Result<Value> Interpreter::builtin_zip(const Arguments& args, const Node& n) {
 }
 
 Result<Value> Interpreter::builtin_enumerate(const Arguments& args, const Node& n) {
-  CUVIL_EXPECT(!args.positional.empty() && args.positional.size() <= 2, "enumerate() takes one or two arguments");
+  CUVIL_EXPECT(!args.positional.empty() && args.positional.size() <= 2,
+               "enumerate() takes one or two arguments");
   const Value& v = args.positional[0];
   ir::Dim start = g_.dims.constant(0);
   const Value* given = args.positional.size() == 2 ? &args.positional[1] : args.find("start");
@@ -368,8 +387,12 @@ Result<Value> Interpreter::any_all(const Arguments& args, bool any, const Node& 
   }
   return static_bool(!any);
 }
-Result<Value> Interpreter::builtin_any(const Arguments& args, const Node& n) { return any_all(args, true, n); }
-Result<Value> Interpreter::builtin_all(const Arguments& args, const Node& n) { return any_all(args, false, n); }
+Result<Value> Interpreter::builtin_any(const Arguments& args, const Node& n) {
+  return any_all(args, true, n);
+}
+Result<Value> Interpreter::builtin_all(const Arguments& args, const Node& n) {
+  return any_all(args, false, n);
+}
 
 // The class of a value; NULL for values that have none here.
 PyRef Interpreter::class_of(const Value& v) {
@@ -445,7 +468,8 @@ Result<Value> Interpreter::builtin_hasattr(const Arguments& args, const Node& n)
 }
 
 Result<Value> Interpreter::builtin_getattr(const Arguments& args, const Node& n) {
-  CUVIL_EXPECT(args.positional.size() == 2 || args.positional.size() == 3, "getattr expected 2 or 3 arguments");
+  CUVIL_EXPECT(args.positional.size() == 2 || args.positional.size() == 3,
+               "getattr expected 2 or 3 arguments");
   CUVIL_TRY(std::optional<PyRef> name, as_object(args.positional[1], n));
   if (!name) return unsupported("getattr() with a run-time name", {}, n);
   if (args.positional.size() == 3) {
@@ -512,7 +536,8 @@ Result<Value> Interpreter::builtin_slice(const Arguments& args, const Node& n) {
   const Values& a = args.positional;
   CUVIL_EXPECT(!a.empty() && a.size() <= 3, "slice expected from 1 to 3 arguments");
   auto s = std::make_shared<SliceValue>();
-  s->parts = {a.size() > 1 ? a[0] : none(), a.size() > 1 ? a[1] : a[0], a.size() > 2 ? a[2] : none()};
+  s->parts = {a.size() > 1 ? a[0] : none(), a.size() > 1 ? a[1] : a[0],
+              a.size() > 2 ? a[2] : none()};
   return Value(std::move(s));
 }
 
@@ -541,9 +566,11 @@ Result<Value> Interpreter::builtin_size(const Arguments& args, const Node& n) {
 
 // np.prod(x.shape): an int64 of ints, wanted as a size; everything else is the row's.
 Result<Value> Interpreter::builtin_numpy_prod(const Arguments& args, const Node& n) {
-  const Container* c = args.positional.size() == 1 && args.keywords.empty() ? args.positional[0].container()
-                                                                            : nullptr;
-  bool ints = c && (c->kind == Container::Kind::kTuple || c->kind == Container::Kind::kList) && !c->items.empty();
+  const Container* c = args.positional.size() == 1 && args.keywords.empty()
+                           ? args.positional[0].container()
+                           : nullptr;
+  bool ints = c && (c->kind == Container::Kind::kTuple || c->kind == Container::Kind::kList) &&
+              !c->items.empty();
   ir::Dim product = g_.dims.constant(1);
   for (size_t k = 0; ints && k < c->items.size(); ++k) {
     std::optional<ir::Dim> d = as_dim(c->items[k]);
@@ -555,7 +582,8 @@ Result<Value> Interpreter::builtin_numpy_prod(const Arguments& args, const Node&
   PyRef numpy = loaded_module("numpy");
   PyRef prod = PyRef::steal(PyObject_GetAttrString(numpy.get(), "prod"));
   if (ints) return call_pure(prod.get(), args, n);
-  if (const ops::DialectRow* row = ops::find_row("numpy.prod")) return call_row(*row, nullptr, args, -1, n);
+  if (const ops::DialectRow* row = ops::find_row("numpy.prod"))
+    return call_row(*row, nullptr, args, -1, n);
   return call_pure(prod.get(), args, n);
 }
 

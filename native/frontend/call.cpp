@@ -60,7 +60,8 @@ Result<Arguments> Interpreter::eval_arguments(const Node& n) {
     for (size_t k = 0; k < i; ++k)
       if (args.keywords[i].name == args.keywords[k].name)
         return fail(ErrorClass::kTypeError,
-                    "got multiple values for keyword argument '" + args.keywords[i].name + "'", {}, n);
+                    "got multiple values for keyword argument '" + args.keywords[i].name + "'", {},
+                    n);
   return args;
 }
 
@@ -112,8 +113,8 @@ Result<Value> Interpreter::call_static(const Static& callee, Arguments args, con
   }
   if (is_method(o)) {
     PyRef function = CUVIL_ATTR(o, "__func__"), self = CUVIL_ATTR(o, "__self__");
-    int32_t fs = callee.source < 0 ? -1
-                                   : capture_.source(Capture::Kind::kMethodFunction, callee.source);
+    int32_t fs =
+        callee.source < 0 ? -1 : capture_.source(Capture::Kind::kMethodFunction, callee.source);
     int32_t ss =
         callee.source < 0 ? -1 : capture_.source(Capture::Kind::kMethodSelf, callee.source);
     CUVIL_TRY(Value bound, load(self, ss, n));
@@ -155,8 +156,8 @@ Result<Value> Interpreter::call_static(const Static& callee, Arguments args, con
         }
         PyObject* d = defaults ? PyDict_GetItemString(defaults.get(), name.c_str()) : nullptr;
         if (!d)
-          return fail(ErrorClass::kTypeError, path + "() missing 1 required positional argument: '" + name + "'",
-                      {}, n);
+          return fail(ErrorClass::kTypeError,
+                      path + "() missing 1 required positional argument: '" + name + "'", {}, n);
         c.items.push_back(wrap(PyRef::borrow(d)));
       }
       if (args.positional.size() + args.keywords.size() > count)
@@ -177,8 +178,9 @@ Result<Value> Interpreter::call_static(const Static& callee, Arguments args, con
   if (is_ufunc(o) || in.starts_with("numpy") || in.starts_with("scipy"))
     return unsupported("`" + path + "` is not compiled",
                        "write it with operations listed in docs/operations.md", n);
-  return unsupported("the call of `" + path + "` is not compiled: it may have effects or give another "
-                     "value at every call",
+  return unsupported("the call of `" + path +
+                         "` is not compiled: it may have effects or give another "
+                         "value at every call",
                      "call it outside and pass its result as an argument", n);
 }
 
@@ -209,11 +211,13 @@ Result<Value> Interpreter::call_pure(PyObject* callable, const Arguments& args, 
   return wrap(std::move(r));
 }
 
-Result<Value> Interpreter::call_operator(std::string_view name, const Values& operands, const Node& n) {
+Result<Value> Interpreter::call_operator(std::string_view name, const Values& operands,
+                                         const Node& n) {
   const ops::DialectRow* row = ops::find_row(name);
   if (!row)
-    return unsupported("`" + std::string(name) + "` on " + describe(operands[0]) + " is not compiled",
-                       "use a NumPy function", n);
+    return unsupported(
+        "`" + std::string(name) + "` on " + describe(operands[0]) + " is not compiled",
+        "use a NumPy function", n);
   Arguments args;
   args.positional = operands;
   return call_row(*row, nullptr, args, -1, n);
@@ -247,7 +251,8 @@ Result<ops::ArgValue> Interpreter::to_arg(const Value& v, const Node& n) {
   }
   const Static* s = v.get<Static>();
   if (!s)
-    return fail(ErrorClass::kTypeError, describe(v) + " is not understood as an argument here", {}, n);
+    return fail(ErrorClass::kTypeError, describe(v) + " is not understood as an argument here", {},
+                n);
   PyObject* o = s->object.get();
   if (PyTuple_Check(o) || PyList_Check(o) || is_exactly(o, &PyRange_Type)) {
     CUVIL_TRY(Values values, items_of_static(*s, n));
@@ -286,13 +291,14 @@ Result<ops::ArgValue> Interpreter::to_arg(const Value& v, const Node& n) {
     return to_arg(c, n);
   }
   if (PyComplex_Check(o))
-    return fail(ErrorClass::kDType, "complex numbers are not compiled", "use real and imaginary parts", n);
+    return fail(ErrorClass::kDType, "complex numbers are not compiled",
+                "use real and imaginary parts", n);
   return fail(ErrorClass::kTypeError, describe(v) + " is not understood as an argument here",
               "pass a number or an array", n);
 }
 
-Result<Value> Interpreter::call_row(const ops::DialectRow& row, const Value* self, const Arguments& args,
-                                    int32_t source, const Node& n) {
+Result<Value> Interpreter::call_row(const ops::DialectRow& row, const Value* self,
+                                    const Arguments& args, int32_t source, const Node& n) {
   const std::vector<Parameter>& params = parameters(row);
   const std::string name(row.name.substr(row.name.rfind('.') + 1));
   Values bound(params.size());
@@ -306,12 +312,14 @@ Result<Value> Interpreter::call_row(const ops::DialectRow& row, const Value* sel
     while (at < params.size() && params[at].kind == Parameter::Kind::kKeyword) ++at;
     if (at >= params.size())
       return fail(ErrorClass::kTypeError,
-                  name + "() takes " + std::to_string(params.size()) + " positional arguments but " +
-                      std::to_string(positional.size()) + " were given",
+                  name + "() takes " + std::to_string(params.size()) +
+                      " positional arguments but " + std::to_string(positional.size()) +
+                      " were given",
                   "see docs/operations.md for its parameters", n);
     if (params[at].kind == Parameter::Kind::kVariadic) {
-      bound[at] = make_container(Container::Kind::kTuple, Values(positional.begin() + static_cast<long>(k),
-                                                                 positional.end()));
+      bound[at] =
+          make_container(Container::Kind::kTuple,
+                         Values(positional.begin() + static_cast<long>(k), positional.end()));
       given[at] = true;
       break;
     }
@@ -320,13 +328,16 @@ Result<Value> Interpreter::call_row(const ops::DialectRow& row, const Value* sel
   }
   for (const Keyword& k : args.keywords) {
     size_t i = 0;
-    while (i < params.size() && (params[i].name != k.name || params[i].kind == Parameter::Kind::kPositional))
+    while (i < params.size() &&
+           (params[i].name != k.name || params[i].kind == Parameter::Kind::kPositional))
       ++i;
     if (i == params.size())
-      return unsupported("the argument `" + k.name + "` of `" + std::string(row.name) + "` is not compiled",
-                         "leave it out, or do its work in a separate step", n);
+      return unsupported(
+          "the argument `" + k.name + "` of `" + std::string(row.name) + "` is not compiled",
+          "leave it out, or do its work in a separate step", n);
     if (given[i])
-      return fail(ErrorClass::kTypeError, name + "() got multiple values for argument '" + k.name + "'", {}, n);
+      return fail(ErrorClass::kTypeError,
+                  name + "() got multiple values for argument '" + k.name + "'", {}, n);
     bound[i] = k.value;
     given[i] = true;
   }
@@ -338,7 +349,8 @@ Result<Value> Interpreter::call_row(const ops::DialectRow& row, const Value* sel
     if (!given[i]) {
       if (!params[i].optional)
         return fail(ErrorClass::kTypeError,
-                    name + "() missing required argument '" + std::string(params[i].name) + "'", {}, n);
+                    name + "() missing required argument '" + std::string(params[i].name) + "'", {},
+                    n);
       continue;
     }
     Value v = bound[i];
@@ -348,7 +360,8 @@ Result<Value> Interpreter::call_row(const ops::DialectRow& row, const Value* sel
         out = *t;
         continue;
       }
-      if (const Container* c = v.container(); c && c->items.size() == 1 && c->items[0].get<Tensor>()) {
+      if (const Container* c = v.container();
+          c && c->items.size() == 1 && c->items[0].get<Tensor>()) {
         out = *c->items[0].get<Tensor>();
         CUVIL_CHECK(check_writable(*out, n));
         continue;
@@ -371,22 +384,24 @@ Result<Value> Interpreter::call_row(const ops::DialectRow& row, const Value* sel
   for (size_t k = host_specs; k < g_.host_specs.size(); ++k) {
     ir::HostSpec& spec = g_.host_specs[k];
     if (spec.name != row.name || source < 0)
-      return unsupported("`" + spec.name + "`, which `" + std::string(row.name) + "` needs, is called in Python",
-                         "call it directly", n);
+      return unsupported(
+          "`" + spec.name + "`, which `" + std::string(row.name) + "` needs, is called in Python",
+          "call it directly", n);
     spec.callable = source;
   }
   CUVIL_TRY(Value result, from_arg(*built, operands, row, n));
   if (!out) return result;
   // out=: cast as NumPy's ufuncs do, then the array itself is the result.
   Tensor* made = result.get<Tensor>();
-  if (!made) return unsupported("`out=` of `" + std::string(row.name) + "`", "assign the result", n);
+  if (!made)
+    return unsupported("`out=` of `" + std::string(row.name) + "`", "assign the result", n);
   CUVIL_CHECK(store_result(*made, *out, name, n));
   return Value(*out);
 }
 
 // A ufunc's result into an existing array: same_kind casting, no broadcasting of the output.
-Result<> Interpreter::store_result(const Tensor& result, const Tensor& target, const std::string& name,
-                                   const Node& n) {
+Result<> Interpreter::store_result(const Tensor& result, const Tensor& target,
+                                   const std::string& name, const Node& n) {
   const ir::Type from = type_of(result), to = type_of(target);
   if (!can_cast_same_kind(from.dtype, to.dtype))
     return fail(ErrorClass::kTypeError,
@@ -440,7 +455,8 @@ Result<Value> Interpreter::plain_ints(const Value& v, std::string_view parameter
     return make_container(Container::Kind::kTuple, std::move(items));
   }
   const Static* s = v.get<Static>();
-  if (s && !PyLong_Check(s->object.get()) && PyIndex_Check(s->object.get()) && !PyBool_Check(s->object.get())) {
+  if (s && !PyLong_Check(s->object.get()) && PyIndex_Check(s->object.get()) &&
+      !PyBool_Check(s->object.get())) {
     CUVIL_CHECK(use(*s, n));
     if (std::optional<int64_t> i = to_int64(s->object.get())) return static_int(*i);
   }
@@ -471,7 +487,8 @@ Result<Value> Interpreter::from_arg(const ops::ArgValue& a, const std::vector<Te
         Tensor view = operand;
         view.steps.insert(view.steps.end(), steps.begin(), steps.end());
         const bool same = row.name == "numpy.asarray" || row.name == "numpy.asanyarray" ||
-                          row.name == "numpy.ascontiguousarray" || row.name.starts_with("numpy.atleast");
+                          row.name == "numpy.ascontiguousarray" ||
+                          row.name.starts_with("numpy.atleast");
         view.same_object = operand.same_object && same && steps.empty();
         view.readonly = operand.readonly || sharing == Sharing::kReadOnlyView;
         view.cached = t->value;
@@ -489,7 +506,8 @@ Result<Value> Interpreter::from_arg(const ops::ArgValue& a, const std::vector<Te
       items.push_back(std::move(v));
     }
     const bool is_list = row.name.ends_with("split");
-    return make_container(is_list ? Container::Kind::kList : Container::Kind::kTuple, std::move(items));
+    return make_container(is_list ? Container::Kind::kList : Container::Kind::kTuple,
+                          std::move(items));
   }
   if (const auto* d = a.get<ir::Dim>()) return dim_or_static(*d);
   if (const auto* i = a.get<int64_t>()) return static_int(*i);
@@ -501,7 +519,8 @@ Result<Value> Interpreter::from_arg(const ops::ArgValue& a, const std::vector<Te
 }
 
 Result<Value> Interpreter::call_method(const BoundMethod& m, Arguments args, const Node& n) {
-  if (Container* c = m.self->container()) return call_container_method(*m.self, *c, m.name, args, n);
+  if (Container* c = m.self->container())
+    return call_container_method(*m.self, *c, m.name, args, n);
   if (const Tensor* t = m.self->get<Tensor>()) {
     if (m.name == "item" && args.positional.empty()) return python_scalar(*t, n);
     if (m.name == "conjugate") return *m.self;
@@ -531,7 +550,8 @@ Result<Value> Interpreter::call_method(const BoundMethod& m, Arguments args, con
         if (there) return subscript(*m.self, args.positional[0], n);
         return args.positional.size() > 1 ? args.positional[1] : none();
       }
-      if (args.positional.empty() && (m.name == "keys" || m.name == "values" || m.name == "items")) {
+      if (args.positional.empty() &&
+          (m.name == "keys" || m.name == "values" || m.name == "items")) {
         CUVIL_TRY(Values keys, items_of_static(*s, n));
         if (m.name == "keys") return make_container(Container::Kind::kList, std::move(keys));
         Values out;
@@ -547,8 +567,9 @@ Result<Value> Interpreter::call_method(const BoundMethod& m, Arguments args, con
       Value copy = make_container(Container::Kind::kTuple, std::move(items));
       return call_container_method(copy, *copy.container(), m.name, args, n);
     }
-    return unsupported("`." + m.name + "` of `" + capture_.path(s->source) + "`, which lies outside the "
-                       "compiled function",
+    return unsupported("`." + m.name + "` of `" + capture_.path(s->source) +
+                           "`, which lies outside the "
+                           "compiled function",
                        "make a new list or dict in the function, or change it outside", n);
   }
   return unsupported("the method `." + m.name + "` of " + describe(*m.self), {}, n);
@@ -567,9 +588,11 @@ Result<Value> Interpreter::python_scalar(const Tensor& t, const Node& n) {
     x = fresh(builder(n).emit("squeeze", {read(t)}, {type.dtype, {}}, {{ops::attr::kAxes, axes}}));
   }
   if (is_bool(type.dtype)) return Value(fresh(read(x), ops::Weak::kBool));
-  if (is_float(type.dtype)) return Value(fresh(builder(n).cast(read(x), DType::kF64), ops::Weak::kFloat));
+  if (is_float(type.dtype))
+    return Value(fresh(builder(n).cast(read(x), DType::kF64), ops::Weak::kFloat));
   if (type.dtype == DType::kU64)
-    return unsupported("a Python int made of a uint64", "convert it with .astype(np.int64) first", n);
+    return unsupported("a Python int made of a uint64", "convert it with .astype(np.int64) first",
+                       n);
   CUVIL_TRY(ir::Dim d, bind_scalar(x, n));
   return dim_or_static(d);
 }

@@ -53,7 +53,8 @@ std::string Capture::path(int32_t index) const {
 
 Guard* Capture::add(Guard::Kind kind, int32_t source) {
   if (source < 0) return nullptr;
-  auto [it, fresh] = seen_.insert({{static_cast<int>(kind), source}, static_cast<uint32_t>(facts_.guards.size())});
+  auto [it, fresh] =
+      seen_.insert({{static_cast<int>(kind), source}, static_cast<uint32_t>(facts_.guards.size())});
   if (!fresh) return nullptr;
   Guard g;
   g.kind = kind;

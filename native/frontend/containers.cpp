@@ -21,7 +21,8 @@ Value Interpreter::wrap(PyRef object) {
     Py_ssize_t n = tuple ? PyTuple_Size(o) : PyList_Size(o);
     for (Py_ssize_t i = 0; i < n; ++i)
       items.push_back(wrap(PyRef::borrow(tuple ? PyTuple_GetItem(o, i) : PyList_GetItem(o, i))));
-    return make_container(tuple ? Container::Kind::kTuple : Container::Kind::kList, std::move(items));
+    return make_container(tuple ? Container::Kind::kTuple : Container::Kind::kList,
+                          std::move(items));
   }
   if (is_exactly(o, &PyDict_Type)) {
     Value v = make_container(Container::Kind::kDict, {});
@@ -87,9 +88,11 @@ Result<Value> Interpreter::specialise(ir::Dim d, const Node& n) {
   if (std::optional<int64_t> c = g_.dims.as_constant(d)) return static_int(*c);
   std::optional<int64_t> now = g_.dims.example(d);
   if (!now || g_.dims.depends_on_internal(d))
-    return unsupported("this needs an int that is known before the loop runs; here it is known only "
-                       "inside (" + g_.dims.to_string(d) + ")",
-                       "use a value that does not depend on the loop", n);
+    return unsupported(
+        "this needs an int that is known before the loop runs; here it is known only "
+        "inside (" +
+            g_.dims.to_string(d) + ")",
+        "use a value that does not depend on the loop", n);
   CUVIL_TRY(bool same, equal(d, g_.dims.constant(*now), n));
   (void)same;
   return static_int(*now);
@@ -100,8 +103,8 @@ Result<Values> Interpreter::items_of_static(const Static& s, const Node& n) {
   Values items;
   bool dict = PyDict_Check(o), sequence = PyTuple_Check(o) || PyList_Check(o);
   if (s.source >= 0 && (dict || sequence)) {
-    bool exact = is_exactly(o, &PyTuple_Type) || is_exactly(o, &PyList_Type) ||
-                 is_exactly(o, &PyDict_Type);
+    bool exact =
+        is_exactly(o, &PyTuple_Type) || is_exactly(o, &PyList_Type) || is_exactly(o, &PyDict_Type);
     if (!exact && !PyTuple_Check(o))
       return unsupported("iterating over a " + type_name(o) + " from outside",
                          "use a plain list, tuple or dict", n);
@@ -139,8 +142,9 @@ Result<Values> Interpreter::items_of_static(const Static& s, const Node& n) {
   if (!it) return python_error(n);
   while (PyRef item = PyRef::steal(PyIter_Next(it.get()))) {
     if (static_cast<int64_t>(items.size()) > kLargestUnrolled)
-      return unsupported("a static sequence of more than " + std::to_string(kLargestUnrolled) + " items",
-                         "pass it as an array", n);
+      return unsupported(
+          "a static sequence of more than " + std::to_string(kLargestUnrolled) + " items",
+          "pass it as an array", n);
     items.push_back(wrap(std::move(item)));
   }
   if (PyErr_Occurred()) return python_error(n);
@@ -172,7 +176,8 @@ Result<Values> Interpreter::items_of(const Value& v, const Node& n) {
 Result<ir::Dim> Interpreter::iteration_count(const Value& v, const Node& n) {
   if (const Tensor* t = v.get<Tensor>()) {
     if (type_of(*t).rank() == 0)
-      return fail(ErrorClass::kTypeError, "iteration over a 0-d array", "iterate over an array with axes", n);
+      return fail(ErrorClass::kTypeError, "iteration over a 0-d array",
+                  "iterate over an array with axes", n);
     return type_of(*t).shape[0];
   }
   if (const RangeValue* r = v.get<RangeValue>()) return r->trip;
@@ -198,7 +203,8 @@ Result<ir::Dim> Interpreter::iteration_count(const Value& v, const Node& n) {
     CUVIL_TRY(Values items, items_of(v, n));
     return g_.dims.constant(static_cast<int64_t>(items.size()));
   }
-  return fail(ErrorClass::kTypeError, describe(v) + " is not iterable", "iterate over a sequence or an array", n);
+  return fail(ErrorClass::kTypeError, describe(v) + " is not iterable",
+              "iterate over a sequence or an array", n);
 }
 
 Result<Value> Interpreter::iteration_item(const Value& v, ir::Dim k, const Node& n) {
@@ -209,8 +215,8 @@ Result<Value> Interpreter::iteration_item(const Value& v, ir::Dim k, const Node&
     Values parts;
     if ((*s)->kind == LazySequence::Kind::kReversed) {
       CUVIL_TRY(ir::Dim count, iteration_count((*s)->parts[0], n));
-      return iteration_item((*s)->parts[0],
-                            g_.dims.sub(g_.dims.sub(count, g_.dims.constant(1)), k), n);
+      return iteration_item((*s)->parts[0], g_.dims.sub(g_.dims.sub(count, g_.dims.constant(1)), k),
+                            n);
     }
     if ((*s)->kind == LazySequence::Kind::kEnumerate)
       parts.push_back(dim_or_static(g_.dims.add((*s)->start, k)));
@@ -229,8 +235,9 @@ Result<Value> Interpreter::iteration_item(const Value& v, ir::Dim k, const Node&
   }
   std::optional<int64_t> at = g_.dims.as_constant(k);
   if (!at)
-    return unsupported("a loop over " + describe(v) + " together with a run-time number of iterations",
-                       "use an array", n);
+    return unsupported(
+        "a loop over " + describe(v) + " together with a run-time number of iterations",
+        "use an array", n);
   CUVIL_TRY(Values items, items_of(v, n));
   if (*at < 0 || *at >= static_cast<int64_t>(items.size()))
     return fail(ErrorClass::kIndexError, "sequence index out of range", {}, n);
@@ -243,8 +250,9 @@ Result<> Interpreter::will_mutate(const Container& c, const Node& n) {
                      "write into an array made before the loop", n);
 }
 
-Result<Value> Interpreter::call_container_method(const Value& self, Container& c, const std::string& name,
-                                                 const Arguments& args, const Node& n) {
+Result<Value> Interpreter::call_container_method(const Value& self, Container& c,
+                                                 const std::string& name, const Arguments& args,
+                                                 const Node& n) {
   const Values& a = args.positional;
   const bool list = c.kind == Container::Kind::kList, dict = c.kind == Container::Kind::kDict;
   auto find_key = [&](PyObject* key) -> Result<int64_t> {
@@ -284,7 +292,8 @@ Result<Value> Interpreter::call_container_method(const Value& self, Container& c
     if (!at) return unsupported("pop from a run-time position", "use a static position", n);
     int64_t k = *at < 0 ? *at + size : *at;
     if (k < 0 || k >= size)
-      return fail(ErrorClass::kIndexError, size ? "pop index out of range" : "pop from empty list", {}, n);
+      return fail(ErrorClass::kIndexError, size ? "pop index out of range" : "pop from empty list",
+                  {}, n);
     Value v = c.items[static_cast<size_t>(k)];
     c.items.erase(c.items.begin() + k);
     return v;
@@ -338,7 +347,8 @@ Result<Value> Interpreter::call_container_method(const Value& self, Container& c
       const Container* other = a[0].container();
       if (!other || other->kind != Container::Kind::kDict)
         return unsupported("dict.update with " + describe(a[0]), "update from a dict", n);
-      for (size_t k = 0; k < other->items.size(); ++k) pairs.push_back({other->keys[k], other->items[k]});
+      for (size_t k = 0; k < other->items.size(); ++k)
+        pairs.push_back({other->keys[k], other->items[k]});
     }
     for (const Keyword& k : args.keywords) pairs.push_back({to_str(k.name), k.value});
     for (auto& [key, value] : pairs) {

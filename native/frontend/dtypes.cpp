@@ -20,7 +20,8 @@ std::optional<DType> dtype_of_char(const std::string& character) {
 
 std::optional<DType> dtype_of(PyObject* object) {
   PyRef numpy = loaded_module("numpy");
-  PyRef dtype = numpy ? PyRef::steal(PyObject_CallMethod(numpy.get(), "dtype", "O", object)) : PyRef();
+  PyRef dtype =
+      numpy ? PyRef::steal(PyObject_CallMethod(numpy.get(), "dtype", "O", object)) : PyRef();
   PyRef character = dtype ? attr_or_null(dtype.get(), CUVIL_NAME("char")) : PyRef();
   PyRef native = dtype ? attr_or_null(dtype.get(), CUVIL_NAME("isnative")) : PyRef();
   PyErr_Clear();
@@ -31,7 +32,8 @@ std::optional<DType> dtype_of(PyObject* object) {
 PyRef numpy_dtype(DType t) {
   PyRef numpy = loaded_module("numpy");
   std::string name(info(t).numpy_name);
-  return numpy ? PyRef::steal(PyObject_CallMethod(numpy.get(), "dtype", "s", name.c_str())) : PyRef();
+  return numpy ? PyRef::steal(PyObject_CallMethod(numpy.get(), "dtype", "s", name.c_str()))
+               : PyRef();
 }
 
 }  // namespace cuvil::frontend

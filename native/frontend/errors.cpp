@@ -26,7 +26,8 @@ std::string code_text(PyObject* code, PyObject* name) {
 // How many characters the first `bytes` bytes of UTF-8 are.
 size_t characters(std::string_view s, size_t bytes) {
   size_t n = 0;
-  for (size_t i = 0; i < bytes && i < s.size(); ++i) n += (static_cast<unsigned char>(s[i]) & 0xc0) != 0x80;
+  for (size_t i = 0; i < bytes && i < s.size(); ++i)
+    n += (static_cast<unsigned char>(s[i]) & 0xc0) != 0x80;
   return n;
 }
 
@@ -39,7 +40,8 @@ std::string excerpt(const std::string& file, const SourceLoc& loc) {
   size_t indent = line.find_first_not_of(" \t");
   if (indent == std::string::npos) return {};
   auto begin = static_cast<size_t>(std::max(loc.column, 0));
-  size_t end = loc.end_line == loc.line ? static_cast<size_t>(std::max(loc.end_column, 0)) : line.size();
+  size_t end =
+      loc.end_line == loc.line ? static_cast<size_t>(std::max(loc.end_column, 0)) : line.size();
   if (begin < indent || begin >= line.size() || end <= begin) {
     begin = indent;
     end = line.size();
@@ -47,7 +49,8 @@ std::string excerpt(const std::string& file, const SourceLoc& loc) {
   end = std::min(end, line.size());
   size_t skip = characters(line, begin) - characters(line, indent);
   size_t width = std::max<size_t>(1, characters(line, end) - characters(line, begin));
-  return "    " + line.substr(indent) + "\n    " + std::string(skip, ' ') + std::string(width, '^') + "\n";
+  return "    " + line.substr(indent) + "\n    " + std::string(skip, ' ') +
+         std::string(width, '^') + "\n";
 }
 
 PyRef find_class(const char* qualified) {
@@ -67,11 +70,12 @@ PyRef find_class(const char* qualified) {
 
 // Raises the exception in a frame that stands at the user's line, so that the traceback ends there: a
 // one-statement code object whose position is the user's.
-void raise_at(PyObject* exception, const std::string& file, const std::string& function, const SourceLoc& loc) {
+void raise_at(PyObject* exception, const std::string& file, const std::string& function,
+              const SourceLoc& loc) {
   PyRef builtins = PyRef::steal(PyImport_ImportModule("builtins"));
   PyRef compile = builtins ? CUVIL_ATTR(builtins.get(), "compile") : PyRef();
-  PyRef tree = compile ? PyRef::steal(PyObject_CallFunction(compile.get(), "sssi", "raise _error_", file.c_str(),
-                                                            "exec", 0x400))
+  PyRef tree = compile ? PyRef::steal(PyObject_CallFunction(compile.get(), "sssi", "raise _error_",
+                                                            file.c_str(), "exec", 0x400))
                        : PyRef();
   PyRef body = tree ? CUVIL_ATTR(tree.get(), "body") : PyRef();
   PyObject* statement = body ? PyList_GetItem(body.get(), 0) : nullptr;
@@ -89,7 +93,8 @@ void raise_at(PyObject* exception, const std::string& file, const std::string& f
       PyObject_SetAttrString(node, field, number.get());
     }
   }
-  PyRef code = statement ? PyRef::steal(PyObject_CallFunction(compile.get(), "Oss", tree.get(), file.c_str(), "exec"))
+  PyRef code = statement ? PyRef::steal(PyObject_CallFunction(compile.get(), "Oss", tree.get(),
+                                                              file.c_str(), "exec"))
                          : PyRef();
   if (code) {
     PyRef replace = attr_or_null(code.get(), CUVIL_NAME("replace"));
@@ -130,7 +135,8 @@ void keep_exception() {
 
 void drop_exception() { Py_XDECREF(std::exchange(kept, nullptr)); }
 
-std::string format_error(const Error& e, std::span<PyObject* const> codes, std::span<const SourceLoc> trail) {
+std::string format_error(const Error& e, std::span<PyObject* const> codes,
+                         std::span<const SourceLoc> trail) {
   std::string text = e.found;
   auto code_of = [&](const SourceLoc& l) -> PyObject* {
     return l.function < codes.size() ? codes[l.function] : nullptr;
@@ -150,7 +156,8 @@ std::string format_error(const Error& e, std::span<PyObject* const> codes, std::
   return text;
 }
 
-void raise_error(const Error& e, std::span<PyObject* const> codes, std::span<const SourceLoc> trail) {
+void raise_error(const Error& e, std::span<PyObject* const> codes,
+                 std::span<const SourceLoc> trail) {
   PyObject* code = e.loc.function < codes.size() ? codes[e.loc.function] : nullptr;
   const std::string file = code_text(code, CUVIL_NAME("co_filename"));
   const std::string function = code_text(code, CUVIL_NAME("co_name"));
@@ -158,7 +165,8 @@ void raise_error(const Error& e, std::span<PyObject* const> codes, std::span<con
   if (e.cls == ErrorClass::kPython) {
     exception = PyRef::steal(std::exchange(kept, nullptr));
     if (!exception)
-      exception = PyRef::steal(PyObject_CallFunction(PyExc_RuntimeError, "s", "No active exception to reraise"));
+      exception = PyRef::steal(
+          PyObject_CallFunction(PyExc_RuntimeError, "s", "No active exception to reraise"));
   } else {
     PyErr_Clear();
     PyRef cls = find_class(python_class_name(e.cls));
@@ -174,6 +182,8 @@ void raise_error(const Error& e, std::span<PyObject* const> codes, std::span<con
   raise_at(exception.get(), file, function, e.loc);
 }
 
-void raise(const Error& e, std::span<PyObject* const> code_objects) { raise_error(e, code_objects, {}); }
+void raise(const Error& e, std::span<PyObject* const> code_objects) {
+  raise_error(e, code_objects, {});
+}
 
 }  // namespace cuvil::frontend

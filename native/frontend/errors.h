@@ -15,8 +15,10 @@ void keep_exception();
 // Forgets an exception whose error was handled.
 void drop_exception();
 
-std::string format_error(const Error& e, std::span<PyObject* const> codes, std::span<const SourceLoc> trail);
+std::string format_error(const Error& e, std::span<PyObject* const> codes,
+                         std::span<const SourceLoc> trail);
 // Sets Python's error indicator. `trail`: call sites, outermost first.
-void raise_error(const Error& e, std::span<PyObject* const> codes, std::span<const SourceLoc> trail);
+void raise_error(const Error& e, std::span<PyObject* const> codes,
+                 std::span<const SourceLoc> trail);
 
 }  // namespace cuvil::frontend

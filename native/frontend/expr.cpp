@@ -97,7 +97,8 @@ Result<Value> Interpreter::lookup(const std::string& name, const Node& n) {
                       "' where it is not associated with a value in enclosing scope",
                   "assign it before the call", n);
     return load(std::move(content),
-                capture_.source(Capture::Kind::kClosure, f.source, static_cast<uint32_t>(i), name), n);
+                capture_.source(Capture::Kind::kClosure, f.source, static_cast<uint32_t>(i), name),
+                n);
   }
   PyRef key = to_str(name);
   PyObject* global = PyDict_GetItemWithError(f.globals.get(), key.get());
@@ -151,11 +152,13 @@ Result<Value> Interpreter::captured_array(PyObject* array, int32_t source, const
   int64_t shape[artifact::kMaxRank], strides[artifact::kMaxRank];
   if (!request_.tools->classify_array(array, &spec, shape, strides)) {
     PyRef dtype = attr_or_null(array, CUVIL_NAME("dtype"));
-    return fail(ErrorClass::kDType,
-                "`" + path + "` is a " + type_name(array) +
-                    (dtype ? " of dtype " + short_repr(dtype.get()) : std::string()) +
-                    ", which is not compiled",
-                "use a plain numpy.ndarray of a bool, int, unsigned or float dtype in native byte order", n);
+    return fail(
+        ErrorClass::kDType,
+        "`" + path + "` is a " + type_name(array) +
+            (dtype ? " of dtype " + short_repr(dtype.get()) : std::string()) +
+            ", which is not compiled",
+        "use a plain numpy.ndarray of a bool, int, unsigned or float dtype in native byte order",
+        n);
   }
   const auto slot = static_cast<uint32_t>(slots_.size());
   ir::Shape dims;
@@ -199,19 +202,20 @@ Result<Value> Interpreter::eval_attribute(const Node& n) {
   return attribute_of(base, n.text(CUVIL_NAME("attr")), n);
 }
 
-Result<Value> Interpreter::attribute_of(const Value& value, const std::string& name, const Node& n) {
-  auto method = [&] {
-    return Value(BoundMethod{std::make_shared<Value>(value), name});
-  };
+Result<Value> Interpreter::attribute_of(const Value& value, const std::string& name,
+                                        const Node& n) {
+  auto method = [&] { return Value(BoundMethod{std::make_shared<Value>(value), name}); };
   auto missing = [&](const std::string& type) {
-    return fail(ErrorClass::kAttributeError, "'" + type + "' object has no attribute '" + name + "'", {}, n);
+    return fail(ErrorClass::kAttributeError,
+                "'" + type + "' object has no attribute '" + name + "'", {}, n);
   };
   PyRef key = to_str(name);
   if (const Tensor* t = value.get<Tensor>()) {
     const ir::Type& type = type_of(*t);
     if (t->weak != ops::Weak::kNo) {
       if (name == "real" || name == "conjugate") return name == "real" ? value : method();
-      return unsupported("`." + name + "` of " + describe(value), "use arithmetic or math functions", n);
+      return unsupported("`." + name + "` of " + describe(value),
+                         "use arithmetic or math functions", n);
     }
     if (name == "ndim") return static_int(static_cast<int64_t>(type.rank()));
     if (name == "shape") {
@@ -222,7 +226,8 @@ Result<Value> Interpreter::attribute_of(const Value& value, const std::string& n
     if (name == "size") return dim_or_static(g_.dims.product(type.shape));
     if (name == "itemsize") return static_int(size_of(type.dtype));
     if (name == "nbytes")
-      return dim_or_static(g_.dims.mul(g_.dims.product(type.shape), g_.dims.constant(size_of(type.dtype))));
+      return dim_or_static(
+          g_.dims.mul(g_.dims.product(type.shape), g_.dims.constant(size_of(type.dtype))));
     if (name == "dtype") {
       PyRef dtype = numpy_dtype(type.dtype);
       if (!dtype) return python_error(n);
@@ -239,15 +244,18 @@ Result<Value> Interpreter::attribute_of(const Value& value, const std::string& n
   }
   if (const Container* c = value.container()) {
     static constexpr std::pair<Container::Kind, PyTypeObject*> kTypes[] = {
-        {Container::Kind::kTuple, &PyTuple_Type}, {Container::Kind::kList, &PyList_Type},
-        {Container::Kind::kDict, &PyDict_Type},   {Container::Kind::kSet, &PySet_Type}};
+        {Container::Kind::kTuple, &PyTuple_Type},
+        {Container::Kind::kList, &PyList_Type},
+        {Container::Kind::kDict, &PyDict_Type},
+        {Container::Kind::kSet, &PySet_Type}};
     PyObject* cls = c->type.object.get();
     for (auto [kind, type] : kTypes)
       if (kind == c->kind) cls = reinterpret_cast<PyObject*>(type);
     if (c->kind == Container::Kind::kNamedTuple) {
       PyRef fields = attr_or_null(cls, CUVIL_NAME("_fields"));
       for (Py_ssize_t i = 0; fields && i < PyTuple_Size(fields.get()); ++i)
-        if (to_string(PyTuple_GetItem(fields.get(), i)) == name) return c->items[static_cast<size_t>(i)];
+        if (to_string(PyTuple_GetItem(fields.get(), i)) == name)
+          return c->items[static_cast<size_t>(i)];
     }
     if (!attr_or_null(cls, key.get())) {
       PyRef type = attr_or_null(cls, CUVIL_NAME("__name__"));
@@ -257,8 +265,8 @@ Result<Value> Interpreter::attribute_of(const Value& value, const std::string& n
   }
   if (const Static* s = value.get<Static>()) {
     PyObject* o = s->object.get();
-    bool builtin_container = is_exactly(o, &PyDict_Type) || is_exactly(o, &PyList_Type) ||
-                             is_exactly(o, &PyTuple_Type);
+    bool builtin_container =
+        is_exactly(o, &PyDict_Type) || is_exactly(o, &PyList_Type) || is_exactly(o, &PyTuple_Type);
     PyRef found = PyRef::steal(PyObject_GetAttr(o, key.get()));
     if (!found) return python_error(n);
     if (s->source >= 0 && builtin_container) return method();
@@ -280,7 +288,8 @@ Result<bool> Interpreter::truth(const Value& v, const Node& n, const char* const
   if (const Static* s = v.get<Static>()) {
     PyObject* o = s->object.get();
     if (s->source >= 0 && !const_of(o)) {
-      if (is_exactly(o, &PyList_Type) || is_exactly(o, &PyDict_Type) || is_exactly(o, &PyTuple_Type))
+      if (is_exactly(o, &PyList_Type) || is_exactly(o, &PyDict_Type) ||
+          is_exactly(o, &PyTuple_Type))
         capture_.guard_length(s->source, PyObject_Size(o));
       else
         capture_.guard_type(s->source, o);
@@ -303,12 +312,14 @@ Result<bool> Interpreter::truth(const Value& v, const Node& n, const char* const
     std::optional<int64_t> size = g_.dims.as_constant(g_.dims.product(type.shape));
     if (type.rank() > 0 && size && *size > 1)
       return fail(ErrorClass::kValueError,
-                  "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()",
+                  "The truth value of an array with more than one element is ambiguous. Use "
+                  "a.any() or a.all()",
                   "choose between values element by element with np.where(condition, a, b)", n);
-    return unsupported(std::string(construct) + " on data that is known at run time only (" +
-                           describe(v) + ")",
-                       "compute both values and choose with np.where(condition, a, b), or clip with "
-                       "np.maximum / np.minimum", n);
+    return unsupported(
+        std::string(construct) + " on data that is known at run time only (" + describe(v) + ")",
+        "compute both values and choose with np.where(condition, a, b), or clip with "
+        "np.maximum / np.minimum",
+        n);
   }
   return true;
 }
@@ -442,9 +453,9 @@ Result<Value> Interpreter::eval_comprehension(const Node& n) {
   scope->comprehension = true;
   frames_.push_back(scope);
   const bool dict = n.kind() == NodeKind::kDictComp;
-  Value out = make_container(dict                                 ? Container::Kind::kDict
+  Value out = make_container(dict                             ? Container::Kind::kDict
                              : n.kind() == NodeKind::kSetComp ? Container::Kind::kSet
-                                                                : Container::Kind::kList,
+                                                              : Container::Kind::kList,
                              {});
   Result<> r = comprehend(n.children(CUVIL_NAME("generators")), 0, [&]() -> Result<> {
     if (dict) {

@@ -39,13 +39,15 @@ Result<WalkedFunction*> Interpreter::walked(PyObject* function, int32_t source) 
   return walked_.back().get();
 }
 
-Result<Value> Interpreter::call_function(PyObject* function, int32_t source, Arguments args, const Node& n) {
+Result<Value> Interpreter::call_function(PyObject* function, int32_t source, Arguments args,
+                                         const Node& n) {
   // A function the body did not define and no source leads to (made by a pure call): the first one's
   // index would be wrong for its guards.
   if (source < 0)
-    return unsupported("a call of " + short_repr(function) + ", which is made while the function runs",
-                       "define it outside", n);
-  CUVIL_TRY(WalkedFunction* f, walked(function, source));
+    return unsupported(
+        "a call of " + short_repr(function) + ", which is made while the function runs",
+        "define it outside", n);
+  CUVIL_TRY(WalkedFunction * f, walked(function, source));
   Error refusal;
   if (!check_callable_code(*f, n, &refusal)) return refusal;
   auto frame = std::make_shared<Frame>();
@@ -55,8 +57,10 @@ Result<Value> Interpreter::call_function(PyObject* function, int32_t source, Arg
   // Defaults are values from outside.
   Values defaults, kw_defaults;
   PyRef tuple = attr_or_null(function, CUVIL_NAME("__defaults__"));
-  for (Py_ssize_t i = 0; tuple && PyTuple_Check(tuple.get()) && i < PyTuple_Size(tuple.get()); ++i) {
-    int32_t s = capture_.source(Capture::Kind::kDefault, source, static_cast<uint32_t>(i), "default");
+  for (Py_ssize_t i = 0; tuple && PyTuple_Check(tuple.get()) && i < PyTuple_Size(tuple.get());
+       ++i) {
+    int32_t s =
+        capture_.source(Capture::Kind::kDefault, source, static_cast<uint32_t>(i), "default");
     CUVIL_TRY(Value v, load(PyRef::borrow(PyTuple_GetItem(tuple.get(), i)), s, n));
     defaults.push_back(std::move(v));
   }
@@ -64,7 +68,8 @@ Result<Value> Interpreter::call_function(PyObject* function, int32_t source, Arg
   Node parameters = f->node.child(CUVIL_NAME("args"));
   for (const Node& p : parameters.children(CUVIL_NAME("kwonlyargs"))) {
     std::string name = p.text(CUVIL_NAME("arg"));
-    PyObject* d = dict && PyDict_Check(dict.get()) ? PyDict_GetItemString(dict.get(), name.c_str()) : nullptr;
+    PyObject* d =
+        dict && PyDict_Check(dict.get()) ? PyDict_GetItemString(dict.get(), name.c_str()) : nullptr;
     Value v;
     if (d) {
       CUVIL_TRY(v, load(PyRef::borrow(d),
@@ -72,7 +77,8 @@ Result<Value> Interpreter::call_function(PyObject* function, int32_t source, Arg
     }
     kw_defaults.push_back(std::move(v));
   }
-  CUVIL_CHECK(bind_parameters(*frame, parameters, f->name, std::move(args), defaults, kw_defaults, n));
+  CUVIL_CHECK(
+      bind_parameters(*frame, parameters, f->name, std::move(args), defaults, kw_defaults, n));
   trail_.push_back(loc(n));
   Result<Value> r = run_body(std::move(frame), f->node);
   if (r.ok()) trail_.pop_back();
@@ -84,8 +90,8 @@ Result<Value> Interpreter::call_local(const LocalFunction& f, Arguments args, co
   frame->function = f.scope->function;
   frame->parent = f.scope;
   frame->local_names = local_names(f.node);
-  CUVIL_CHECK(bind_parameters(*frame, f.node.child(CUVIL_NAME("args")), f.name, std::move(args), f.defaults,
-                              f.kw_defaults, n));
+  CUVIL_CHECK(bind_parameters(*frame, f.node.child(CUVIL_NAME("args")), f.name, std::move(args),
+                              f.defaults, f.kw_defaults, n));
   trail_.push_back(loc(n));
   Result<Value> r = run_body(std::move(frame), f.node);
   if (r.ok()) trail_.pop_back();
@@ -105,8 +111,8 @@ bool Interpreter::check_callable_code(const WalkedFunction& f, const Node& n, Er
 Result<Value> Interpreter::run_body(std::shared_ptr<Frame> frame, const Node& function) {
   if (frames_.size() >= kDeepestCall)
     return make_error(ErrorClass::kRecursionError,
-                      "calls are inlined, and here they are nested more than " + std::to_string(kDeepestCall) +
-                          " deep",
+                      "calls are inlined, and here they are nested more than " +
+                          std::to_string(kDeepestCall) + " deep",
                       "stop the recursion by a static condition, or use a loop",
                       trail_.empty() ? SourceLoc{} : trail_.back());
   frames_.push_back(frame);
@@ -125,8 +131,8 @@ Result<Value> Interpreter::run_body(std::shared_ptr<Frame> frame, const Node& fu
 }
 
 Result<> Interpreter::bind_parameters(Frame& frame, const Node& parameters, const std::string& name,
-                                      Arguments args, const Values& defaults, const Values& kw_defaults,
-                                      const Node& n) {
+                                      Arguments args, const Values& defaults,
+                                      const Values& kw_defaults, const Node& n) {
   auto type_error = [&](std::string what) {
     return fail(ErrorClass::kTypeError, name + "() " + std::move(what), {}, n);
   };
@@ -134,27 +140,32 @@ Result<> Interpreter::bind_parameters(Frame& frame, const Node& parameters, cons
   const size_t only = positional.size();
   for (Node& p : parameters.children(CUVIL_NAME("args"))) positional.push_back(std::move(p));
   std::vector<Node> keyword_only = parameters.children(CUVIL_NAME("kwonlyargs"));
-  Node vararg = parameters.child(CUVIL_NAME("vararg")), kwarg = parameters.child(CUVIL_NAME("kwarg"));
+  Node vararg = parameters.child(CUVIL_NAME("vararg")),
+       kwarg = parameters.child(CUVIL_NAME("kwarg"));
 
   const size_t count = positional.size(), passed = args.positional.size();
   for (size_t k = 0; k < std::min(count, passed); ++k)
     frame.locals[positional[k].text(CUVIL_NAME("arg"))] = args.positional[k];
   if (passed > count && !vararg.present())
-    return type_error("takes " + std::to_string(count) + " positional argument" + (count == 1 ? "" : "s") +
-                      " but " + std::to_string(passed) + (passed == 1 ? " was given" : " were given"));
+    return type_error("takes " + std::to_string(count) + " positional argument" +
+                      (count == 1 ? "" : "s") + " but " + std::to_string(passed) +
+                      (passed == 1 ? " was given" : " were given"));
   if (vararg.present()) {
     Values rest;
     for (size_t k = count; k < passed; ++k) rest.push_back(args.positional[k]);
-    frame.locals[vararg.text(CUVIL_NAME("arg"))] = make_container(Container::Kind::kTuple, std::move(rest));
+    frame.locals[vararg.text(CUVIL_NAME("arg"))] =
+        make_container(Container::Kind::kTuple, std::move(rest));
   }
   Value extra = make_container(Container::Kind::kDict, {});
   for (Keyword& k : args.keywords) {
     bool known = false;
-    for (size_t i = only; i < count && !known; ++i) known = positional[i].text(CUVIL_NAME("arg")) == k.name;
+    for (size_t i = only; i < count && !known; ++i)
+      known = positional[i].text(CUVIL_NAME("arg")) == k.name;
     for (size_t i = 0; i < keyword_only.size() && !known; ++i)
       known = keyword_only[i].text(CUVIL_NAME("arg")) == k.name;
     if (known) {
-      if (frame.locals.count(k.name)) return type_error("got multiple values for argument '" + k.name + "'");
+      if (frame.locals.count(k.name))
+        return type_error("got multiple values for argument '" + k.name + "'");
       frame.locals[k.name] = std::move(k.value);
     } else if (kwarg.present()) {
       extra.container()->keys.push_back(to_str(k.name));

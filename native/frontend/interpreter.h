@@ -131,7 +131,8 @@ class Interpreter {
   // ---- subscript.cpp
   Result<Value> eval_subscript(const Node& n);
   Result<Value> subscript(const Value& base, const Value& index, const Node& n);
-  Result<Value> subscript_tensor(const Tensor& t, const Value& index, bool for_store, const Node& n);
+  Result<Value> subscript_tensor(const Tensor& t, const Value& index, bool for_store,
+                                 const Node& n);
   Result<> store_subscript(const Value& base, const Value& index, const Value& v, const Node& n);
   Result<Value> eval_slice(const Node& n);
   struct SliceDims {
@@ -157,7 +158,8 @@ class Interpreter {
   Result<Value> from_arg(const ops::ArgValue& a, const std::vector<Tensor>& operands,
                          const ops::DialectRow& row, const Node& n);
 
-  Result<> store_result(const Tensor& result, const Tensor& target, const std::string& name, const Node& n);
+  Result<> store_result(const Tensor& result, const Tensor& target, const std::string& name,
+                        const Node& n);
   static bool can_cast_same_kind(DType from, DType to);
   Result<Value> plain_ints(const Value& v, std::string_view parameter, const Node& n);
   Result<Value> python_scalar(const Tensor& t, const Node& n);
@@ -221,7 +223,7 @@ class Interpreter {
   // ---- predicates.cpp: questions about dims
   Result<bool> less(ir::Dim a, ir::Dim b, const Node& n);
   Result<bool> equal(ir::Dim a, ir::Dim b, const Node& n);
-  bool provably_less(ir::Dim a, ir::Dim b);   // for every value of the symbols
+  bool provably_less(ir::Dim a, ir::Dim b);  // for every value of the symbols
   std::pair<std::optional<ir::Dim>, std::optional<ir::Dim>> loop_bounds(ir::SymbolId s);
   ir::Dim bound(ir::Dim d, bool upper);
   ir::Dim new_symbol(const std::string& stem, ir::Range range);
@@ -280,8 +282,8 @@ class Interpreter {
     std::vector<int64_t> shape, strides;
     artifact::ArraySpec spec;
   };
-  std::vector<ArraySlot> slots_;        // by array slot
-  std::map<int32_t, int32_t> captured_; // source -> cell
+  std::vector<ArraySlot> slots_;                 // by array slot
+  std::map<int32_t, int32_t> captured_;          // source -> cell
   std::map<size_t, ir::Shape> argument_shapes_;  // argument -> dims
   // Results: the views of each cell that are returned, and those that have a result already.
   struct ReturnedView {
@@ -293,7 +295,8 @@ class Interpreter {
   std::map<int32_t, std::vector<std::pair<std::vector<ir::OpId>, bool>>> leaves_;
   std::vector<ReturnedView> returned_;
   std::map<int32_t, uint32_t> base_results_;
-  std::vector<std::pair<ir::Dim, size_t>> result_dims_;  // run-time ints, index into Artifact::exprs
+  std::vector<std::pair<ir::Dim, size_t>>
+      result_dims_;  // run-time ints, index into Artifact::exprs
   uint32_t symbol_counter_ = 0;
 
   Frame& frame() { return *frames_.back(); }

@@ -105,13 +105,15 @@ bool LoopTracer::same(const Value& a, const Value& b) const {
   }
   if (const Tensor* t = a.get<Tensor>()) {
     const Tensor* u = b.get<Tensor>();
-    return t->cell == u->cell && t->steps == u->steps && t->weak == u->weak && t->scalar == u->scalar;
+    return t->cell == u->cell && t->steps == u->steps && t->weak == u->weak &&
+           t->scalar == u->scalar;
   }
   if (const ir::Dim* d = a.get<ir::Dim>()) return *d == *b.get<ir::Dim>();
   if (a.container()) {
     if (a.container() == b.container()) return true;
     const Container &x = *a.container(), &y = *b.container();
-    if (x.kind != y.kind || x.items.size() != y.items.size() || x.kind == Container::Kind::kDict) return false;
+    if (x.kind != y.kind || x.items.size() != y.items.size() || x.kind == Container::Kind::kDict)
+      return false;
     for (size_t k = 0; k < x.items.size(); ++k)
       if (!same(x.items[k], y.items[k])) return false;
     return true;
@@ -131,7 +133,8 @@ Result<std::pair<ir::ValueId, Carry>> LoopTracer::encode(const std::string& name
     CUVIL_CHECK(in_.use(*s, n_));
     if (PyBool_Check(o)) return Encoded{b.constant_int(DType::kBool, o == Py_True), Carry::kTensor};
     if (PyLong_Check(o))
-      if (std::optional<int64_t> i = to_int64(o)) return Encoded{b.constant_int(DType::kI64, *i), Carry::kInt};
+      if (std::optional<int64_t> i = to_int64(o))
+        return Encoded{b.constant_int(DType::kI64, *i), Carry::kInt};
     if (is_exactly(o, &PyFloat_Type))
       return Encoded{b.constant(DType::kF64, PyFloat_AsDouble(o)), Carry::kTensor};
     if (PyObject_HasAttrString(o, "dtype") && PyObject_HasAttrString(o, "tobytes")) {
@@ -184,7 +187,8 @@ Result<bool> LoopTracer::pass(const LoopSnapshot& before) {
   info.name = in_.unique_symbol("i" + std::to_string(in_.symbol_counter_++));
   ir::Range trips = g_.dims.range(trip_), begins = g_.dims.range(first_);
   info.range.lo = begins.lo;
-  if (trips.hi != INT64_MAX && begins.hi != INT64_MAX && trips.hi < INT64_MAX / 2 && begins.hi < INT64_MAX / 2)
+  if (trips.hi != INT64_MAX && begins.hi != INT64_MAX && trips.hi < INT64_MAX / 2 &&
+      begins.hi < INT64_MAX / 2)
     info.range.hi = std::max(begins.lo, begins.hi + trips.hi - 1);
   symbol_ = g_.dims.add_symbol(std::move(info));
   const ir::Dim k = g_.dims.symbol(symbol_);
@@ -231,7 +235,8 @@ Result<bool> LoopTracer::pass(const LoopSnapshot& before) {
   for (const auto& [name, start] : before.locals) {
     auto now = in_.frame().locals.find(name);
     if (now == in_.frame().locals.end())
-      return in_.unsupported("`del` of `" + name + "` in a loop that runs in compiled code", "leave it out", n_);
+      return in_.unsupported("`del` of `" + name + "` in a loop that runs in compiled code",
+                             "leave it out", n_);
     bool carried = std::find(variables_.begin(), variables_.end(), name) != variables_.end();
     if (carried || same(start, now->second) || targets.count(name)) continue;
     variables_.push_back(name);
@@ -258,7 +263,8 @@ Result<bool> LoopTracer::pass(const LoopSnapshot& before) {
     if (from != to || !same_kind) {
       wants_peel_ = true;
       return in_.unsupported("the variable `" + variables_[v] + "` is " + in_.describe(starts[v]) +
-                                 " before the loop and " + in_.describe(end) + " after a turn of it",
+                                 " before the loop and " + in_.describe(end) +
+                                 " after a turn of it",
                              "start it with the dtype and shape that the loop gives it", n_);
     }
     yields_.push_back(encoded.first);
@@ -272,7 +278,8 @@ Result<bool> LoopTracer::pass(const LoopSnapshot& before) {
 }
 
 // A carried array is a value inside; that is right unless somebody else sees its storage change.
-Result<> LoopTracer::check_aliases(const LoopSnapshot& before, const std::string& name, const Value& start) {
+Result<> LoopTracer::check_aliases(const LoopSnapshot& before, const std::string& name,
+                                   const Value& start) {
   auto inside = entry_cells_.find(name);
   const Tensor* t = start.get<Tensor>();
   if (!t || inside == entry_cells_.end()) return Ok{};
@@ -287,8 +294,9 @@ Result<> LoopTracer::check_aliases(const LoopSnapshot& before, const std::string
   // Which array the name stands for is often settled after the first turn (`y = x` before the loop).
   wants_peel_ = outer_written || (written && shared);
   if (wants_peel_)
-    return in_.unsupported("the variable `" + name + "` names different arrays in different turns of a loop, "
-                           "and one of them is written to",
+    return in_.unsupported("the variable `" + name +
+                               "` names different arrays in different turns of a loop, "
+                               "and one of them is written to",
                            "copy it before the loop: " + name + " = " + name + ".copy()", n_);
   return Ok{};
 }
@@ -322,14 +330,17 @@ Result<> LoopTracer::leave(const LoopSnapshot& before) {
   std::map<std::string, Value> locals = before.locals;
   for (const auto& [name, value] : after_)
     if (!locals.count(name) || !same(locals.at(name), value))
-      locals[name] = Poison{"`" + name + "` is read after the loop that assigns it in compiled code",
-                            "assign it before the loop as well, so that it is carried through"};
+      locals[name] =
+          Poison{"`" + name + "` is read after the loop that assigns it in compiled code",
+                 "assign it before the loop as well, so that it is carried through"};
   for (size_t v = 0; v < variables_.size(); ++v) {
     CUVIL_TRY(locals[variables_[v]], decode(results[v], ends[v]));
     // An array that was there before, under another name: neither may be written any more.
     if (const Tensor* t = ends[v].get<Tensor>();
-        t && static_cast<size_t>(t->cell) < before.cells.size() && !t->scalar && t->weak == ops::Weak::kNo) {
-      std::string why = "`" + variables_[v] + "` may or may not be an array that has another name, too";
+        t && static_cast<size_t>(t->cell) < before.cells.size() && !t->scalar &&
+        t->weak == ops::Weak::kNo) {
+      std::string why =
+          "`" + variables_[v] + "` may or may not be an array that has another name, too";
       in_.cells_[static_cast<size_t>(t->cell)].frozen = why;
       in_.cells_[static_cast<size_t>(locals[variables_[v]].get<Tensor>()->cell)].frozen = why;
     }
@@ -372,14 +383,16 @@ Result<> LoopTracer::run() {
     variables_.clear();
     cells_.clear();
   }
-  return in_.unsupported("a loop whose variables never settle", "write it with array operations", n_);
+  return in_.unsupported("a loop whose variables never settle", "write it with array operations",
+                         n_);
 }
 
 Result<Flow> Interpreter::run_unrolled(const Node& n, const Value& iterable, int64_t trip) {
   Node target = n.child(CUVIL_NAME("target"));
   const std::vector<Node> body = n.children(CUVIL_NAME("body"));
   for (int64_t k = 0; k < trip; ++k) {
-    CUVIL_TRY(Value item, iteration_item(iterable, g_.dims.constant(k), n.child(CUVIL_NAME("iter"))));
+    CUVIL_TRY(Value item,
+              iteration_item(iterable, g_.dims.constant(k), n.child(CUVIL_NAME("iter"))));
     CUVIL_CHECK(assign(target, std::move(item)));
     CUVIL_TRY(Flow flow, exec_block(body));
     if (flow == Flow::kBreak) return Flow::kNext;
@@ -416,8 +429,8 @@ Result<Flow> Interpreter::exec_for(const Node& n) {
   const size_t trail = trail_.size();
   Result<> traced = run_traced(n, iterable, trip);
   if (traced.ok()) return exec_block(n.children(CUVIL_NAME("orelse")));
-  const bool can_unroll = count && *count <= kUnrollIfNeeded &&
-                          traced.error().cls == ErrorClass::kUnsupported;
+  const bool can_unroll =
+      count && *count <= kUnrollIfNeeded && traced.error().cls == ErrorClass::kUnsupported;
   if (!can_unroll) return std::move(traced.error());
   // The body needs to know the index: unroll it.
   trail_.resize(trail);

@@ -54,9 +54,9 @@ struct CompareRow {
   int python;
 };
 constexpr CompareRow kCompare[] = {
-    {NodeKind::kEq, "operator.eq", Py_EQ},  {NodeKind::kNotEq, "operator.ne", Py_NE},
-    {NodeKind::kLt, "operator.lt", Py_LT},  {NodeKind::kLtE, "operator.le", Py_LE},
-    {NodeKind::kGt, "operator.gt", Py_GT},  {NodeKind::kGtE, "operator.ge", Py_GE},
+    {NodeKind::kEq, "operator.eq", Py_EQ}, {NodeKind::kNotEq, "operator.ne", Py_NE},
+    {NodeKind::kLt, "operator.lt", Py_LT}, {NodeKind::kLtE, "operator.le", Py_LE},
+    {NodeKind::kGt, "operator.gt", Py_GT}, {NodeKind::kGtE, "operator.ge", Py_GE},
 };
 
 bool is_traced_number(const Value& v) { return v.is<Tensor>() || v.is<ir::Dim>(); }
@@ -139,7 +139,8 @@ Result<Value> Interpreter::dim_binary(NodeKind op, ir::Dim a, ir::Dim b, const V
     for (ir::SymbolId s : symbols) {
       const ir::DimTable::SymbolInfo info = dims.info(s);
       constexpr int64_t kLimit = int64_t{1} << 31;
-      if (info.kind != artifact::Symbol::Kind::kScalar || (info.range.lo >= -kLimit && info.range.hi <= kLimit))
+      if (info.kind != artifact::Symbol::Kind::kScalar ||
+          (info.range.lo >= -kLimit && info.range.hi <= kLimit))
         continue;
       ir::Dim v = dims.symbol(s);
       CUVIL_TRY(bool above, less(dims.constant(-kLimit - 1), v, n));
@@ -157,9 +158,9 @@ Result<Value> Interpreter::dim_binary(NodeKind op, ir::Dim a, ir::Dim b, const V
     ir::Dim zero = dims.constant(0);
     bool proven = provably_less(zero, b) || provably_less(b, zero);
     if (!proven) {
-      const char* text = op == NodeKind::kDiv    ? "division by zero"
+      const char* text = op == NodeKind::kDiv   ? "division by zero"
                          : op == NodeKind::kMod ? "integer modulo by zero"
-                                                 : "integer division or modulo by zero";
+                                                : "integer division or modulo by zero";
       if (dims.depends_on_internal(b)) {
         ops::Builder here = builder(n);
         const ir::OpDesc* check = ops::find_desc("check");
@@ -175,7 +176,8 @@ Result<Value> Interpreter::dim_binary(NodeKind op, ir::Dim a, ir::Dim b, const V
       } else {
         CUVIL_TRY(bool is_zero, equal(b, zero, n));
         if (is_zero)
-          return fail(ErrorClass::kZeroDivisionError, text, "test the divisor before the division", n);
+          return fail(ErrorClass::kZeroDivisionError, text, "test the divisor before the division",
+                      n);
       }
     }
   }
@@ -338,8 +340,7 @@ Result<bool> Interpreter::is_same(const Value& a, const Value& b, const Node& n)
   }
   const Tensor* s = a.get<Tensor>();
   const Tensor* t = b.get<Tensor>();
-  if (s && t)
-    return s->same_object && t->same_object && s->cell == t->cell && s->steps == t->steps;
+  if (s && t) return s->same_object && t->same_object && s->cell == t->cell && s->steps == t->steps;
   if (a.container() && b.container()) return a.container() == b.container();
   if (is_traced_number(a) != is_traced_number(b)) return false;
   return unsupported("`is` between " + describe(a) + " and " + describe(b), "use ==", n);

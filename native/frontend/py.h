@@ -41,10 +41,10 @@ class PyRef {
 };
 
 // An interned str, made once a call site: attribute names, dict keys.
-#define CUVIL_NAME(text)                                                     \
-  ([]() -> PyObject* {                                                       \
-    static PyObject* const name = PyUnicode_InternFromString(text);          \
-    return name;                                                             \
+#define CUVIL_NAME(text)                                            \
+  ([]() -> PyObject* {                                              \
+    static PyObject* const name = PyUnicode_InternFromString(text); \
+    return name;                                                    \
   }())
 
 // getattr(o, "name"); NULL with the indicator set.

@@ -52,9 +52,12 @@ constexpr std::pair<std::string_view, Sharing> kViews[] = {
 };
 
 constexpr std::string_view kIntParameters[] = {
-    "shape", "newshape", "axis",  "axes",   "repeats", "reps", "shift", "indices_or_sections",
-    "N",     "M",        "k",     "n",      "source",  "destination",   "decimals", "ddof",
-    "axis1", "axis2",    "offset", "start", "stop",    "step", "num"};
+    "shape",   "newshape",    "axis",     "axes",
+    "repeats", "reps",        "shift",    "indices_or_sections",
+    "N",       "M",           "k",        "n",
+    "source",  "destination", "decimals", "ddof",
+    "axis1",   "axis2",       "offset",   "start",
+    "stop",    "step",        "num"};
 
 }  // namespace
 

@@ -26,7 +26,8 @@ void Interpreter::number_symbols() {
   int32_t next = 0;
   for (bool internal : {false, true}) {
     for (size_t s = 0; s < to.size(); ++s) {
-      bool is = g_.dims.info(ir::SymbolId{static_cast<int32_t>(s)}).kind == artifact::Symbol::Kind::kInternal;
+      bool is = g_.dims.info(ir::SymbolId{static_cast<int32_t>(s)}).kind ==
+                artifact::Symbol::Kind::kInternal;
       if (is == internal) to[s] = next++;
     }
   }
@@ -71,7 +72,8 @@ Result<> Interpreter::add_tensor_result(const Tensor& t, const Node& n) {
     case ops::Weak::kFloat: r.form = Form::kPyFloat; break;
     case ops::Weak::kBool: r.form = Form::kPyBool; break;
     case ops::Weak::kInt: r.form = Form::kPyInt; break;
-    case ops::Weak::kComplex: return unsupported("a complex result", "return real and imaginary parts", n);
+    case ops::Weak::kComplex:
+      return unsupported("a complex result", "return real and imaginary parts", n);
     case ops::Weak::kNo: r.form = t.scalar ? Form::kNumpyScalar : Form::kArray; break;
   }
   const Cell& c = cells_[static_cast<size_t>(t.cell)];
@@ -123,7 +125,8 @@ Result<> Interpreter::add_result_tree(const Value& v, const Node& n) {
     }
     PyObject* o = s->object.get();
     if (std::optional<artifact::Const> c = const_of(o)) {
-      facts.tree.push_back({TreeNode::Kind::kConst, static_cast<uint32_t>(facts.constants.size()), 0});
+      facts.tree.push_back(
+          {TreeNode::Kind::kConst, static_cast<uint32_t>(facts.constants.size()), 0});
       facts.constants.push_back(std::move(*c));
       return Ok{};
     }
@@ -145,13 +148,16 @@ Result<> Interpreter::add_result_tree(const Value& v, const Node& n) {
         node.index = static_cast<uint32_t>(facts.constants.size());
         for (const PyRef& key : c->keys) {
           std::optional<artifact::Const> k = const_of(key.get());
-          if (!k) return unsupported("a dict key " + short_repr(key.get()) + " in the result", "use a str", n);
+          if (!k)
+            return unsupported("a dict key " + short_repr(key.get()) + " in the result",
+                               "use a str", n);
           facts.constants.push_back(std::move(*k));
         }
         break;
       case Container::Kind::kNamedTuple:
         if (c->type.source < 0)
-          return unsupported("returning a named tuple whose class is made inside", "define it outside", n);
+          return unsupported("returning a named tuple whose class is made inside",
+                             "define it outside", n);
         node.kind = TreeNode::Kind::kCall;
         node.index = static_cast<uint32_t>(c->type.source);
         break;
@@ -163,7 +169,8 @@ Result<> Interpreter::add_result_tree(const Value& v, const Node& n) {
     for (const Value& item : c->items) CUVIL_CHECK(add_result_tree(item, n));
     return Ok{};
   }
-  return unsupported("returning " + describe(v), "return arrays, numbers, strings, tuples, lists or dicts", n);
+  return unsupported("returning " + describe(v),
+                     "return arrays, numbers, strings, tuples, lists or dicts", n);
 }
 
 namespace {
@@ -211,14 +218,18 @@ Result<> Interpreter::finish_aliases(const Node& n) {
         traced_.facts.aliases.push_back({a, b, Relation::kSame});
         continue;
       }
-      if (!cells_[static_cast<size_t>(x.cell)].written && !cells_[static_cast<size_t>(y.cell)].written) continue;
+      if (!cells_[static_cast<size_t>(x.cell)].written &&
+          !cells_[static_cast<size_t>(y.cell)].written)
+        continue;
       if (x.spec.numpy_scalar || y.spec.numpy_scalar) continue;
       auto ex = extent_of(x.object.get(), x.shape, x.strides, size_of(x.spec.dtype));
       auto ey = extent_of(y.object.get(), y.shape, y.strides, size_of(y.spec.dtype));
       if (!ex || !ey) continue;
-      if (ex->begin == ex->end || ey->begin == ey->end || ex->end <= ey->begin || ey->end <= ex->begin) {
+      if (ex->begin == ex->end || ey->begin == ey->end || ex->end <= ey->begin ||
+          ey->end <= ex->begin) {
         traced_.facts.aliases.push_back({a, b, Relation::kDisjoint});
-      } else if (x.spec == y.spec && x.shape == y.shape && x.strides == y.strides && ex->begin == ey->begin) {
+      } else if (x.spec == y.spec && x.shape == y.shape && x.strides == y.strides &&
+                 ex->begin == ey->begin) {
         must_share_.push_back({a, b});
       } else {
         return unsupported("`" + slot_name(a) + "` and `" + slot_name(b) +

@@ -27,7 +27,8 @@ void collect(PyObject* o, std::set<std::string>* out, bool top) {
     case NodeKind::kListComp:
     case NodeKind::kSetComp:
     case NodeKind::kDictComp:
-    case NodeKind::kGeneratorExp: return;  // as good as: a walrus inside is rare and found at run time
+    case NodeKind::kGeneratorExp:
+      return;  // as good as: a walrus inside is rare and found at run time
     case NodeKind::kName: {
       PyRef context = n.value(CUVIL_NAME("ctx"));
       if (context && type_name(context.get()) != "Load") out->insert(n.text(CUVIL_NAME("id")));
@@ -82,7 +83,8 @@ std::set<std::string> local_names(const Node& function) {
   std::set<std::string> out;
   PyRef body = function.value(CUVIL_NAME("body"));
   if (body && PyList_Check(body.get())) collect(body.get(), &out, true);
-  for (std::string& name : parameter_names(function.child(CUVIL_NAME("args")))) out.insert(std::move(name));
+  for (std::string& name : parameter_names(function.child(CUVIL_NAME("args"))))
+    out.insert(std::move(name));
   return out;
 }
 

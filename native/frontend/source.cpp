@@ -15,8 +15,8 @@
 namespace cuvil::frontend {
 namespace {
 
-constexpr long kOnlyAst = 0x400;           // PyCF_ONLY_AST
-constexpr long kFutureMask = 0x1ff0000;    // CO_FUTURE_* in Python 3.10 to 3.13
+constexpr long kOnlyAst = 0x400;         // PyCF_ONLY_AST
+constexpr long kFutureMask = 0x1ff0000;  // CO_FUTURE_* in Python 3.10 to 3.13
 constexpr const char* kAbsentRemedy =
     "define the function in a file (or notebook cell) that is still there, unchanged since import";
 
@@ -40,9 +40,9 @@ std::vector<std::string> lines_of_linecache(const std::string& file) {
   if (!linecache) return lines;
   PyRef getlines = attr_or_null(linecache.get(), CUVIL_NAME("getlines"));
   PyRef name = to_str(file);
-  PyRef list = getlines ? PyRef::steal(PyObject_CallFunctionObjArgs(getlines.get(), name.get(),
-                                                                    nullptr))
-                        : PyRef();
+  PyRef list = getlines
+                   ? PyRef::steal(PyObject_CallFunctionObjArgs(getlines.get(), name.get(), nullptr))
+                   : PyRef();
   if (!list || !PyList_Check(list.get())) {
     PyErr_Clear();
     return lines;
@@ -148,8 +148,8 @@ bool same_const(PyObject* a, PyObject* b) {
 
 // Same bytecode, names and constants; file and lines do not matter.
 bool same_code(PyObject* a, PyObject* b) {
-  static const char* const kFields[] = {"co_code",     "co_names",        "co_varnames",
-                                        "co_freevars", "co_cellvars",     "co_argcount",
+  static const char* const kFields[] = {"co_code",     "co_names",          "co_varnames",
+                                        "co_freevars", "co_cellvars",       "co_argcount",
                                         "co_name",     "co_kwonlyargcount", "co_posonlyargcount"};
   for (const char* field : kFields) {
     PyRef x = PyRef::steal(PyObject_GetAttrString(a, field));
@@ -197,10 +197,10 @@ PyRef compile(const std::string& text, PyObject* file, long flags) {
     PyRef b = PyRef::steal(PyImport_ImportModule("builtins"));
     return b ? PyObject_GetAttrString(b.get(), "compile") : nullptr;
   }();
-  PyRef bytes = PyRef::steal(
-      PyBytes_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
-  PyRef args = PyRef::steal(
-      Py_BuildValue("(OOsii)", bytes.get(), file, "exec", static_cast<int>(flags), 1));
+  PyRef bytes =
+      PyRef::steal(PyBytes_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
+  PyRef args =
+      PyRef::steal(Py_BuildValue("(OOsii)", bytes.get(), file, "exec", static_cast<int>(flags), 1));
   return args && builtin ? PyRef::steal(PyObject_CallObject(builtin, args.get())) : PyRef();
 }
 

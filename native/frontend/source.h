@@ -11,14 +11,14 @@ namespace cuvil::frontend {
 
 // A Python function whose body is walked.
 struct WalkedFunction {
-  PyRef function;      // the plain function
+  PyRef function;  // the plain function
   PyRef code;
   PyRef globals;
-  std::string name;    // __name__, for messages
+  std::string name;  // __name__, for messages
   std::string file;
-  uint32_t index = 0;  // position in Artifact::functions and Traced::code_objects
-  int32_t source = -1; // its artifact::Source; -1: the compiled function
-  Node node;           // FunctionDef or Lambda
+  uint32_t index = 0;       // position in Artifact::functions and Traced::code_objects
+  int32_t source = -1;      // its artifact::Source; -1: the compiled function
+  Node node;                // FunctionDef or Lambda
   int32_t line_offset = 0;  // line in the file = node's line + line_offset
 };
 

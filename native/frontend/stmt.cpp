@@ -120,9 +120,10 @@ Result<Flow> Interpreter::exec_delete(const Node& n) {
       return unsupported("`del` of anything but a local variable", "leave it out", target);
     std::string name = target.text(CUVIL_NAME("id"));
     if (!frame().locals.erase(name))
-      return fail(ErrorClass::kUnboundLocalError,
-                  "cannot access local variable '" + name + "' where it is not associated with a value", {},
-                  target);
+      return fail(
+          ErrorClass::kUnboundLocalError,
+          "cannot access local variable '" + name + "' where it is not associated with a value", {},
+          target);
   }
   return Flow::kNext;
 }

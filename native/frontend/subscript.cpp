@@ -61,7 +61,8 @@ Result<Value> Interpreter::subscript(const Value& base, const Value& index, cons
       plain->parts = std::move(fixed);
       CUVIL_TRY(std::optional<PyRef> object, as_object(Value(plain), n));
       Py_ssize_t start = 0, stop = 0, step = 0;
-      if (!object || PySlice_Unpack(object->get(), &start, &stop, &step) < 0) return python_error(n);
+      if (!object || PySlice_Unpack(object->get(), &start, &stop, &step) < 0)
+        return python_error(n);
       Py_ssize_t length = PySlice_AdjustIndices(size, &start, &stop, step);
       Values items;
       for (Py_ssize_t k = 0; k < length; ++k)
@@ -76,9 +77,10 @@ Result<Value> Interpreter::subscript(const Value& base, const Value& index, cons
     CUVIL_TRY(Value fixed, specialise(*d, n));
     int64_t k = to_int64(fixed.get<Static>()->object.get()).value_or(0);
     if (k < -size || k >= size)
-      return fail(ErrorClass::kIndexError,
-                  std::string(c->kind == Container::Kind::kList ? "list" : "tuple") + " index out of range",
-                  "the sequence has " + std::to_string(size) + " items", n);
+      return fail(
+          ErrorClass::kIndexError,
+          std::string(c->kind == Container::Kind::kList ? "list" : "tuple") + " index out of range",
+          "the sequence has " + std::to_string(size) + " items", n);
     return c->items[static_cast<size_t>(k < 0 ? k + size : k)];
   }
   if (const Static* s = base.get<Static>()) {
@@ -136,9 +138,10 @@ Result<ir::Dim> Interpreter::checked_index(ir::Dim index, ir::Dim dim, size_t ax
   auto out_of_bounds = [&](ir::Dim i) {
     int64_t now = dims.example(i).value_or(0), size = dims.example(dim).value_or(0);
     return fail(ErrorClass::kIndexError,
-                "index " + std::to_string(now) + " is out of bounds for axis " + std::to_string(axis) +
-                    " with size " + std::to_string(size),
-                "use an index from " + std::to_string(-size) + " to " + std::to_string(size - 1), n);
+                "index " + std::to_string(now) + " is out of bounds for axis " +
+                    std::to_string(axis) + " with size " + std::to_string(size),
+                "use an index from " + std::to_string(-size) + " to " + std::to_string(size - 1),
+                n);
   };
   if (!dims.depends_on_internal(index) && !dims.depends_on_internal(dim)) {
     CUVIL_TRY(bool negative, less(index, zero, n));
@@ -157,8 +160,8 @@ Result<ir::Dim> Interpreter::checked_index(ir::Dim index, ir::Dim dim, size_t ax
                {attr::kLhs, ir::Shape{lhs}},
                {attr::kRhs, ir::Shape{rhs}},
                {attr::kError, int64_t{static_cast<int>(ErrorClass::kIndexError)}},
-               {attr::kMessage, "index {0} is out of bounds for axis " + std::to_string(axis) +
-                                    " with size {1}"},
+               {attr::kMessage,
+                "index {0} is out of bounds for axis " + std::to_string(axis) + " with size {1}"},
                {attr::kRemedy, std::string("use an index within the axis")},
                {attr::kPayload, ir::Shape{index, dim}}},
               loc(n));
@@ -183,7 +186,8 @@ Result<Value> Interpreter::subscript_tensor(const Tensor& t, const Value& index,
   ir::DimTable& dims = g_.dims;
   const ir::Type type = type_of(t);
   if (t.weak != ops::Weak::kNo)
-    return fail(ErrorClass::kTypeError, describe(Value(t)) + " is not subscriptable", "index an array", n);
+    return fail(ErrorClass::kTypeError, describe(Value(t)) + " is not subscriptable",
+                "index an array", n);
 
   // The index as a list of items; static tuples and slices taken apart.
   Values items;
@@ -201,7 +205,8 @@ Result<Value> Interpreter::subscript_tensor(const Tensor& t, const Value& index,
       CUVIL_CHECK(use(*s, n));
       auto slice = std::make_shared<SliceValue>();
       PyObject* o = s->object.get();
-      slice->parts = {wrap(CUVIL_ATTR(o, "start")), wrap(CUVIL_ATTR(o, "stop")), wrap(CUVIL_ATTR(o, "step"))};
+      slice->parts = {wrap(CUVIL_ATTR(o, "start")), wrap(CUVIL_ATTR(o, "stop")),
+                      wrap(CUVIL_ATTR(o, "step"))};
       item = Value(std::move(slice));
     }
     if (const Tensor* i = item.get<Tensor>()) {
@@ -210,10 +215,11 @@ Result<Value> Interpreter::subscript_tensor(const Tensor& t, const Value& index,
         CUVIL_TRY(ir::Dim d, bind_scalar(*i, n));
         item = dim_or_static(d);
       } else if (it.rank() == 0 && is_float(it.dtype)) {
-        return fail(ErrorClass::kIndexError,
-                    "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer "
-                    "or boolean arrays are valid indices",
-                    "convert the index with int() or .astype(np.int64)", n);
+        return fail(
+            ErrorClass::kIndexError,
+            "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer "
+            "or boolean arrays are valid indices",
+            "convert the index with int() or .astype(np.int64)", n);
       } else {
         basic = false;
         consumed += is_bool(it.dtype) ? it.rank() : 1;
@@ -222,7 +228,8 @@ Result<Value> Interpreter::subscript_tensor(const Tensor& t, const Value& index,
     }
     if (is_static(item, Py_Ellipsis)) {
       if (ellipsis)
-        return fail(ErrorClass::kIndexError, "an index can only have a single ellipsis ('...')", {}, n);
+        return fail(ErrorClass::kIndexError, "an index can only have a single ellipsis ('...')", {},
+                    n);
       ellipsis = true;
     } else if (is_static(item, Py_None)) {
       continue;
@@ -236,10 +243,12 @@ Result<Value> Interpreter::subscript_tensor(const Tensor& t, const Value& index,
       basic = false;
       ++consumed;
     } else {
-      return fail(ErrorClass::kIndexError,
-                  "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or "
-                  "boolean arrays are valid indices, not " + describe(item),
-                  "convert the index", n);
+      return fail(
+          ErrorClass::kIndexError,
+          "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or "
+          "boolean arrays are valid indices, not " +
+              describe(item),
+          "convert the index", n);
     }
   }
   if (consumed > type.rank())
@@ -328,20 +337,23 @@ Result<Value> Interpreter::subscript_tensor(const Tensor& t, const Value& index,
 }
 
 // start, step and size of a slice of an axis, as NumPy clamps them.
-Result<Interpreter::SliceDims> Interpreter::slice_dims(const Values& parts, ir::Dim extent, const Node& n) {
+Result<Interpreter::SliceDims> Interpreter::slice_dims(const Values& parts, ir::Dim extent,
+                                                       const Node& n) {
   ir::DimTable& dims = g_.dims;
   const ir::Dim zero = dims.constant(0), one = dims.constant(1);
   auto part = [&](const Value& v) -> Result<std::optional<ir::Dim>> {
     if (is_static(v, Py_None)) return std::optional<ir::Dim>();
-    if (const Tensor* t = v.get<Tensor>(); t && type_of(*t).rank() == 0 && is_int(type_of(*t).dtype)) {
+    if (const Tensor* t = v.get<Tensor>();
+        t && type_of(*t).rank() == 0 && is_int(type_of(*t).dtype)) {
       CUVIL_TRY(ir::Dim d, bind_scalar(*t, n));
       return std::optional<ir::Dim>(d);
     }
     std::optional<ir::Dim> d = as_dim(v);
     if (!d)
-      return fail(ErrorClass::kTypeError,
-                  "slice indices must be integers or None or have an __index__ method, not " + describe(v),
-                  "use ints", n);
+      return fail(
+          ErrorClass::kTypeError,
+          "slice indices must be integers or None or have an __index__ method, not " + describe(v),
+          "use ints", n);
     return d;
   };
   CUVIL_TRY(std::optional<ir::Dim> start, part(parts[0]));
@@ -352,7 +364,8 @@ Result<Interpreter::SliceDims> Interpreter::slice_dims(const Values& parts, ir::
     CUVIL_TRY(Value fixed, specialise(*step_dim, n));
     step = to_int64(fixed.get<Static>()->object.get()).value_or(1);
   }
-  if (step == 0) return fail(ErrorClass::kValueError, "slice step cannot be zero", "use 1 or -1", n);
+  if (step == 0)
+    return fail(ErrorClass::kValueError, "slice step cannot be zero", "use 1 or -1", n);
 
   // min and max that ask first: proven or decided for this call they give the plain operand.
   auto smaller = [&](ir::Dim a, ir::Dim b) -> ir::Dim {
@@ -385,15 +398,16 @@ Result<Interpreter::SliceDims> Interpreter::slice_dims(const Values& parts, ir::
   ir::Dim distance = step > 0 ? dims.sub(last, first) : dims.sub(first, last);
   ir::Dim positive = larger(distance, zero);
   int64_t magnitude = step > 0 ? step : -step;
-  ir::Dim size = magnitude == 1
-                     ? positive
-                     : dims.floordiv(dims.add(positive, dims.constant(magnitude - 1)), dims.constant(magnitude));
+  ir::Dim size = magnitude == 1 ? positive
+                                : dims.floordiv(dims.add(positive, dims.constant(magnitude - 1)),
+                                                dims.constant(magnitude));
   // An empty slice may start anywhere: keep its start inside.
   if (dims.is_constant(size, 0)) first = zero;
   return SliceDims{first, size, step};
 }
 
-Result<> Interpreter::store_subscript(const Value& base, const Value& index, const Value& v, const Node& n) {
+Result<> Interpreter::store_subscript(const Value& base, const Value& index, const Value& v,
+                                      const Node& n) {
   if (const Tensor* t = base.get<Tensor>()) {
     if (t->scalar || t->weak != ops::Weak::kNo)
       return fail(ErrorClass::kTypeError, describe(base) + " does not support item assignment",

@@ -38,8 +38,8 @@ ir::ValueId Interpreter::read(const Tensor& t) {
     ir::ValueId pattern = g_.op(step).results[0];
     ir::Type type = g_.type(pattern);
     std::vector<uint8_t> order = g_.value(pattern).order;
-    ir::OpId made = g_.add_op(region_, desc, {v}, {std::move(type)}, std::move(attributes),
-                              g_.op(step).loc);
+    ir::OpId made =
+        g_.add_op(region_, desc, {v}, {std::move(type)}, std::move(attributes), g_.op(step).loc);
     v = g_.op(made).results[0];
     g_.value(v).order = std::move(order);
   }
@@ -57,10 +57,11 @@ const ir::Type& Interpreter::type_of(const Tensor& t) {
 Result<> Interpreter::check_writable(const Tensor& t, const Node& n) {
   const Cell& c = cells_[static_cast<size_t>(t.cell)];
   if (!c.writeable || t.readonly) {
-    std::string what = t.readonly    ? "a read-only view (broadcast_to gives one)"
+    std::string what = t.readonly       ? "a read-only view (broadcast_to gives one)"
                        : c.name.empty() ? "a read-only array"
                                         : "`" + c.name + "`, a read-only array";
-    return fail(ErrorClass::kValueError, "assignment destination is read-only: this writes to " + what,
+    return fail(ErrorClass::kValueError,
+                "assignment destination is read-only: this writes to " + what,
                 "write to a copy: make one with .copy()", n);
   }
   if (!c.frozen.empty()) return unsupported(c.frozen, "write to a copy: make one with .copy()", n);
@@ -75,10 +76,10 @@ Result<> Interpreter::write(const Tensor& t, ir::ValueId value, const Node& n) {
   // view, a shared constant) starts from a copy.
   const ir::Op* def = g_.def(c.current);
   bool carried = !def && g_.value(c.current).region != g_.root();
-  bool own = c.input >= 0 || carried ||
-             (def && ops::info_of(*def).family != ops::Family::kMovement && def->desc->name != "constant");
-  if (!own && !c.written)
-    c.current = b.emit("copy", {c.current}, ir::Type(g_.type(c.current)));
+  bool own =
+      c.input >= 0 || carried ||
+      (def && ops::info_of(*def).family != ops::Family::kMovement && def->desc->name != "constant");
+  if (!own && !c.written) c.current = b.emit("copy", {c.current}, ir::Type(g_.type(c.current)));
   ir::ValueId view = read(t);
   c.current = b.emit("store", {c.current, view, value}, ir::Type(g_.type(c.current)));
   c.written = true;
@@ -122,8 +123,7 @@ Result<Tensor> Interpreter::as_tensor(const Value& v, const Node& n) {
   if (const Static* s = v.get<Static>()) {
     CUVIL_CHECK(use(*s, n));
     PyObject* o = s->object.get();
-    if (PyBool_Check(o))
-      return fresh(b.constant_int(DType::kBool, o == Py_True), ops::Weak::kBool);
+    if (PyBool_Check(o)) return fresh(b.constant_int(DType::kBool, o == Py_True), ops::Weak::kBool);
     if (PyLong_Check(o)) {
       if (std::optional<int64_t> i = to_int64(o))
         return fresh(b.constant_int(DType::kI64, *i), ops::Weak::kInt);
@@ -142,8 +142,7 @@ Result<Tensor> Interpreter::as_tensor(const Value& v, const Node& n) {
     CUVIL_TRY(std::optional<PyRef> object, as_object(v, n));
     if (object) {
       PyRef numpy = loaded_module("numpy");
-      PyRef array = PyRef::steal(
-          PyObject_CallMethod(numpy.get(), "array", "O", object->get()));
+      PyRef array = PyRef::steal(PyObject_CallMethod(numpy.get(), "array", "O", object->get()));
       if (!array) return python_error(n);
       CUVIL_TRY(Value made, constant_array(array.get(), n));
       return *made.get<Tensor>();
@@ -167,12 +166,14 @@ Result<Tensor> Interpreter::as_tensor(const Value& v, const Node& n) {
 // A static NumPy array or scalar that the function made itself: its bytes become a constant.
 Result<Value> Interpreter::constant_array(PyObject* array, const Node& n) {
   PyRef numpy = loaded_module("numpy");
-  PyRef plain = numpy ? PyRef::steal(PyObject_CallMethod(numpy.get(), "ascontiguousarray", "O", array))
-                      : PyRef();
+  PyRef plain =
+      numpy ? PyRef::steal(PyObject_CallMethod(numpy.get(), "ascontiguousarray", "O", array))
+            : PyRef();
   PyRef dtype = plain ? CUVIL_ATTR(plain.get(), "dtype") : PyRef();
   PyRef character = dtype ? CUVIL_ATTR(dtype.get(), "char") : PyRef();
   PyRef shape = plain ? CUVIL_ATTR(array, "shape") : PyRef();
-  PyRef bytes = plain ? PyRef::steal(PyObject_CallMethod(plain.get(), "tobytes", nullptr)) : PyRef();
+  PyRef bytes =
+      plain ? PyRef::steal(PyObject_CallMethod(plain.get(), "tobytes", nullptr)) : PyRef();
   char* data = nullptr;
   Py_ssize_t size = 0;
   if (!character || !shape || !bytes || PyBytes_AsStringAndSize(bytes.get(), &data, &size) < 0)
@@ -180,7 +181,8 @@ Result<Value> Interpreter::constant_array(PyObject* array, const Node& n) {
   std::optional<DType> type = dtype_of_char(to_string(character.get()));
   PyRef native = CUVIL_ATTR(dtype.get(), "isnative");
   if (!type || !native || native.get() != Py_True)
-    return fail(ErrorClass::kDType, "an array of dtype " + short_repr(dtype.get()) + " is not compiled",
+    return fail(ErrorClass::kDType,
+                "an array of dtype " + short_repr(dtype.get()) + " is not compiled",
                 "use a bool, int, unsigned or float dtype in native byte order", n);
   PyRef generic = PyRef::steal(PyObject_GetAttrString(numpy.get(), "generic"));
   bool scalar = generic && PyObject_IsInstance(array, generic.get()) == 1;
@@ -244,8 +246,7 @@ std::optional<ir::Dim> Interpreter::as_dim(const Value& v) {
 
 std::string Interpreter::describe_type(const ir::Type& t) {
   std::string s = "(";
-  for (size_t k = 0; k < t.shape.size(); ++k)
-    s += (k ? ", " : "") + g_.dims.to_string(t.shape[k]);
+  for (size_t k = 0; k < t.shape.size(); ++k) s += (k ? ", " : "") + g_.dims.to_string(t.shape[k]);
   return s + (t.shape.size() == 1 ? ",)" : ")");
 }
 
@@ -261,9 +262,9 @@ std::string Interpreter::describe(const Value& v) {
   }
   if (v.is<ir::Dim>()) return "a run-time int";
   if (const Static* s = v.get<Static>())
-    return s->object.get() == Py_None ? std::string("None")
-                                      : "the " + type_name(s->object.get()) + " " +
-                                            short_repr(s->object.get());
+    return s->object.get() == Py_None
+               ? std::string("None")
+               : "the " + type_name(s->object.get()) + " " + short_repr(s->object.get());
   if (const Container* c = v.container()) {
     switch (c->kind) {
       case Container::Kind::kTuple: return "a tuple";

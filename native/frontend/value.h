@@ -28,12 +28,12 @@ struct Static {
 struct Cell {
   ir::ValueId current;
   uint32_t version = 0;
-  int32_t input = -1;      // index into Graph::inputs
+  int32_t input = -1;  // index into Graph::inputs
   bool writeable = true;
   bool written = false;
-  int depth = 0;           // traced loops around its creation
-  std::string name;        // parameter name or path, for messages
-  std::string frozen;      // not empty: why it may no longer be written
+  int depth = 0;       // traced loops around its creation
+  std::string name;    // parameter name or path, for messages
+  std::string frozen;  // not empty: why it may no longer be written
 };
 
 // A traced array or scalar: a cell and the movement ops that lead from the cell to this view.
@@ -67,8 +67,8 @@ struct Frame;
 struct LocalFunction {
   Node node;
   std::string name;
-  std::shared_ptr<Frame> scope;      // where it was defined
-  Values defaults, kw_defaults;      // kw_defaults parallel to kwonlyargs; unset where there is none
+  std::shared_ptr<Frame> scope;  // where it was defined
+  Values defaults, kw_defaults;  // kw_defaults parallel to kwonlyargs; unset where there is none
 };
 
 // A method of a traced value: `x.sum`, `parts.append`.
@@ -107,8 +107,7 @@ struct Value {
       v;
   Value() = default;
   template <class T>
-    requires(!std::is_same_v<std::decay_t<T>, Value>)
-  Value(T&& x) : v(std::forward<T>(x)) {}
+  requires(!std::is_same_v<std::decay_t<T>, Value>) Value(T&& x) : v(std::forward<T>(x)) {}
   template <class T> T* get() { return std::get_if<T>(&v); }
   template <class T> const T* get() const { return std::get_if<T>(&v); }
   template <class T> bool is() const { return std::holds_alternative<T>(v); }

@@ -128,9 +128,7 @@ SymbolId DimTable::add_symbol(SymbolInfo info) {
   return SymbolId{static_cast<int32_t>(symbols_.size() - 1)};
 }
 
-Dim DimTable::symbol(SymbolId s) {
-  return of_atom(Atom{Atom::Kind::kSymbol, s, {}, {}});
-}
+Dim DimTable::symbol(SymbolId s) { return of_atom(Atom{Atom::Kind::kSymbol, s, {}, {}}); }
 
 Dim DimTable::add(Dim a, Dim b) {
   std::vector<Term> t = polys_[a.id];
@@ -347,7 +345,8 @@ Dim DimTable::substitute(Dim d, const std::function<std::optional<Dim>(SymbolId)
 
 void DimTable::renumber_symbols(std::span<const int32_t> to) {
   std::vector<SymbolInfo> moved(symbols_.size());
-  for (size_t s = 0; s < symbols_.size(); ++s) moved[static_cast<size_t>(to[s])] = std::move(symbols_[s]);
+  for (size_t s = 0; s < symbols_.size(); ++s)
+    moved[static_cast<size_t>(to[s])] = std::move(symbols_[s]);
   symbols_ = std::move(moved);
   for (Atom& a : atoms_)
     if (a.kind == Atom::Kind::kSymbol) a.symbol.id = to[static_cast<size_t>(a.symbol.id)];

@@ -66,9 +66,9 @@ class DimTable {
 
   std::optional<int64_t> as_constant(Dim d) const;
   bool is_constant(Dim d, int64_t v) const { return as_constant(d) == v; }
-  Range range(Dim d) const;                       // from the symbols' ranges
-  std::optional<int64_t> example(Dim d) const;    // from the symbols' examples
-  bool depends_on_internal(Dim d) const;          // on a symbol the caller cannot bind
+  Range range(Dim d) const;                     // from the symbols' ranges
+  std::optional<int64_t> example(Dim d) const;  // from the symbols' examples
+  bool depends_on_internal(Dim d) const;        // on a symbol the caller cannot bind
   void collect_symbols(Dim d, std::vector<SymbolId>* out) const;
 
   // Replaces symbols; used to compile one specialisation's dims with known values.
@@ -77,8 +77,8 @@ class DimTable {
   // Gives symbol s the number to[s] (a permutation). Dims keep their ids.
   void renumber_symbols(std::span<const int32_t> to);
 
-  std::string to_string(Dim d) const;             // "2*n + 1", "min(n, 4)"
-  artifact::Expr to_expr(Dim d) const;            // over symbol ids
+  std::string to_string(Dim d) const;   // "2*n + 1", "min(n, 4)"
+  artifact::Expr to_expr(Dim d) const;  // over symbol ids
   // Parses what to_string prints; symbols are found by name. nullopt: no such text.
   std::optional<Dim> parse(std::string_view text);
 

@@ -106,8 +106,8 @@ std::string DimTable::to_string(Dim d) const {
   for (const Term& t : terms) {
     int64_t c = t.coefficient;
     bool negative = c < 0;
-    std::string magnitude = std::to_string(negative ? 0 - static_cast<uint64_t>(c)
-                                                    : static_cast<uint64_t>(c));
+    std::string magnitude =
+        std::to_string(negative ? 0 - static_cast<uint64_t>(c) : static_cast<uint64_t>(c));
     std::string body;
     if (t.atoms.empty() || magnitude != "1") body = magnitude;
     for (int32_t id : t.atoms) {
@@ -127,8 +127,10 @@ std::string DimTable::to_string(Dim d) const {
           break;
       }
     }
-    if (out.empty()) out = negative ? "-" + body : body;
-    else out += (negative ? " - " : " + ") + body;
+    if (out.empty())
+      out = negative ? "-" + body : body;
+    else
+      out += (negative ? " - " : " + ") + body;
   }
   return out;
 }

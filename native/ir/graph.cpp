@@ -12,8 +12,7 @@ const Attribute::Value* Op::find(std::string_view key) const {
 }
 
 namespace {
-template <class T>
-const T* find_as(const Op& op, std::string_view key) {
+template <class T> const T* find_as(const Op& op, std::string_view key) {
   const Attribute::Value* v = op.find(key);
   return v ? std::get_if<T>(v) : nullptr;
 }
@@ -70,8 +69,8 @@ ValueId Graph::add_param(RegionId r, Type type, std::string name) {
 }
 
 OpId Graph::add_op(RegionId r, const OpDesc& desc, std::vector<ValueId> operands,
-                   std::vector<Type> result_types, std::vector<Attribute> attributes,
-                   SourceLoc loc, std::vector<RegionId> regions) {
+                   std::vector<Type> result_types, std::vector<Attribute> attributes, SourceLoc loc,
+                   std::vector<RegionId> regions) {
   OpId id{static_cast<int32_t>(ops_.size())};
   Op op;
   op.desc = &desc;
@@ -120,8 +119,7 @@ std::vector<int32_t> Graph::use_counts() const {
 }
 
 ValueId add_array_input(Graph& g, const artifact::ArraySpec& spec, Shape shape, uint32_t slot,
-                        bool captured, std::string name,
-                        std::span<const int64_t> example_strides) {
+                        bool captured, std::string name, std::span<const int64_t> example_strides) {
   using artifact::Layout;
   using artifact::StrideClass;
   const size_t rank = shape.size();

@@ -93,26 +93,27 @@ struct Op {
 
 struct Value {
   Type type;
-  OpId def;               // invalid: a parameter of `region`
+  OpId def;  // invalid: a parameter of `region`
   RegionId region;
-  uint32_t index = 0;     // which result or parameter
+  uint32_t index = 0;          // which result or parameter
   std::vector<uint8_t> order;  // memory order when it gets a buffer of its own, axes slow to fast;
                                // empty: C order
-  std::string name;       // for printing: parameter names
+  std::string name;            // for printing: parameter names
 };
 
 struct Region {
   std::vector<ValueId> params;
-  std::vector<OpId> ops;        // in program order
-  std::vector<ValueId> yields;  // values handed to the enclosing op; for the root: see Graph::results
-  OpId owner;                   // invalid for the root
+  std::vector<OpId> ops;  // in program order
+  std::vector<ValueId>
+      yields;  // values handed to the enclosing op; for the root: see Graph::results
+  OpId owner;  // invalid for the root
 };
 
 // A parameter of the root region.
 struct Input {
   enum class Kind : uint8_t { kArray, kScalar } kind = Kind::kArray;
-  uint32_t slot = 0;            // array slot or scalar slot of the artifact
-  artifact::ArraySpec array;    // kArray
+  uint32_t slot = 0;          // array slot or scalar slot of the artifact
+  artifact::ArraySpec array;  // kArray
   ValueId value;
   // Element strides in bytes, one an axis (a constant, a product of dims, or a kStride symbol).
   Shape strides;
@@ -122,9 +123,9 @@ struct Input {
 // One array or scalar leaf of what the function returns.
 struct Result {
   enum class Kind : uint8_t {
-    kFresh,       // newly allocated; memory order from Value::order
-    kViewOfInput, // `value` was derived from input `base` by movement ops
-    kViewOfResult // ... from result `base`
+    kFresh,        // newly allocated; memory order from Value::order
+    kViewOfInput,  // `value` was derived from input `base` by movement ops
+    kViewOfResult  // ... from result `base`
   } kind = Kind::kFresh;
   ValueId value;
   uint32_t base = 0;
@@ -151,7 +152,7 @@ class Graph {
   DimTable dims;
   std::vector<DimPredicate> predicates;
   std::vector<HostSpec> host_specs;
-  std::vector<Input> inputs;     // in the order of the root region's params
+  std::vector<Input> inputs;  // in the order of the root region's params
   std::vector<Result> results;
 
   Graph();

@@ -45,9 +45,12 @@ class Parser {
   }
   void skip() {
     while (pos_ < s_.size()) {
-      if (std::isspace(static_cast<unsigned char>(s_[pos_]))) ++pos_;
-      else if (s_.substr(pos_, 2) == "//") pos_ = std::min(s_.find('\n', pos_), s_.size());
-      else break;
+      if (std::isspace(static_cast<unsigned char>(s_[pos_])))
+        ++pos_;
+      else if (s_.substr(pos_, 2) == "//")
+        pos_ = std::min(s_.find('\n', pos_), s_.size());
+      else
+        break;
     }
   }
   bool peek(std::string_view token) {
@@ -100,7 +103,8 @@ class Parser {
     std::string out;
     while (ok() && pos_ < s_.size() && s_[pos_] != '"') {
       if (s_[pos_] == '\\' && s_.substr(pos_, 2) == "\\x" && pos_ + 4 <= s_.size()) {
-        out += static_cast<char>(std::strtol(std::string(s_.substr(pos_ + 2, 2)).c_str(), nullptr, 16));
+        out += static_cast<char>(
+            std::strtol(std::string(s_.substr(pos_ + 2, 2)).c_str(), nullptr, 16));
         pos_ += 4;
       } else {
         out += s_[pos_++];
@@ -209,8 +213,7 @@ class Parser {
     h.callable = static_cast<int32_t>(integer());
     need("(");
     h.arguments.resize(static_cast<size_t>(integer()));
-    for (size_t i = 0; i < h.arguments.size(); ++i)
-      h.arguments[i].index = static_cast<uint32_t>(i);
+    for (size_t i = 0; i < h.arguments.size(); ++i) h.arguments[i].index = static_cast<uint32_t>(i);
     need("arguments");
     need(")");
     g_->host_specs.push_back(std::move(h));
@@ -249,8 +252,10 @@ class Parser {
     need("return");
     while (ok() && !peek("}")) {
       Result r;
-      if (eat("view(")) r.kind = Result::Kind::kViewOfInput;
-      else if (eat("view_of_result(")) r.kind = Result::Kind::kViewOfResult;
+      if (eat("view("))
+        r.kind = Result::Kind::kViewOfInput;
+      else if (eat("view_of_result("))
+        r.kind = Result::Kind::kViewOfResult;
       if (r.kind != Result::Kind::kFresh) {
         r.base = static_cast<uint32_t>(integer());
         need(")");

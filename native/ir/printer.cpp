@@ -24,8 +24,7 @@ std::string quote(std::string_view s) {
   return out + "\"";
 }
 
-template <class T, class F>
-std::string join(const T& items, F&& f) {
+template <class T, class F> std::string join(const T& items, F&& f) {
   std::string out;
   for (const auto& x : items) {
     if (!out.empty()) out += ", ";
@@ -70,8 +69,8 @@ class Printer {
 
   void symbol(SymbolId s) {
     const DimTable::SymbolInfo& i = g_.dims.info(s);
-    out_ += "symbol " + i.name + " = " +
-            std::string(text::kSymbolKinds[static_cast<size_t>(i.kind)]);
+    out_ +=
+        "symbol " + i.name + " = " + std::string(text::kSymbolKinds[static_cast<size_t>(i.kind)]);
     if (i.kind != artifact::Symbol::Kind::kInternal)
       out_ += "(" + std::to_string(i.array) + ", " + std::to_string(i.axis) + ")";
     auto bound = [](int64_t v) {
@@ -115,7 +114,8 @@ class Printer {
   std::string result(const Result& r) {
     std::string s;
     if (r.kind == Result::Kind::kViewOfInput) s = "view(" + std::to_string(r.base) + ") ";
-    if (r.kind == Result::Kind::kViewOfResult) s = "view_of_result(" + std::to_string(r.base) + ") ";
+    if (r.kind == Result::Kind::kViewOfResult)
+      s = "view_of_result(" + std::to_string(r.base) + ") ";
     return s + name(r.value) + " " + std::string(text::kForms[static_cast<size_t>(r.form)]);
   }
 
@@ -140,21 +140,19 @@ class Printer {
     for (OpId id : g_.region(r).ops) {
       const Op& op = g_.op(id);
       out_ += pad;
-      if (!op.results.empty())
-        out_ += join(op.results, [&](ValueId v) { return name(v); }) + " = ";
+      if (!op.results.empty()) out_ += join(op.results, [&](ValueId v) { return name(v); }) + " = ";
       out_ += std::string(op.desc->name);
-      if (!op.operands.empty())
-        out_ += " " + join(op.operands, [&](ValueId v) { return name(v); });
+      if (!op.operands.empty()) out_ += " " + join(op.operands, [&](ValueId v) { return name(v); });
       if (!op.attributes.empty())
         out_ += " {" + join(op.attributes, [&](const Attribute& a) { return attribute(a); }) + "}";
       if (!op.results.empty()) {
         out_ += " : " + join(op.results, [&](ValueId v) {
-          std::string s = type(g_.type(v));
-          const auto& order = g_.value(v).order;
-          if (!order.empty())
-            s += " order[" + join(order, [](uint8_t k) { return std::to_string(k); }) + "]";
-          return s;
-        });
+                  std::string s = type(g_.type(v));
+                  const auto& order = g_.value(v).order;
+                  if (!order.empty())
+                    s += " order[" + join(order, [](uint8_t k) { return std::to_string(k); }) + "]";
+                  return s;
+                });
       }
       if (op.loc.line > 0) {
         out_ += " loc(" + std::to_string(op.loc.function) + ":" + std::to_string(op.loc.line) +
@@ -162,9 +160,10 @@ class Printer {
                 std::to_string(op.loc.end_column) + ")";
       }
       for (RegionId inner : op.regions) {
-        out_ += " {\n" + pad + "  ^(" + join(g_.region(inner).params, [&](ValueId v) {
-                  return name(v) + ": " + type(g_.type(v));
-                }) + ")\n";
+        out_ += " {\n" + pad + "  ^(" +
+                join(g_.region(inner).params,
+                     [&](ValueId v) { return name(v) + ": " + type(g_.type(v)); }) +
+                ")\n";
         body(inner, depth + 1);
         const auto& yields = g_.region(inner).yields;
         out_ += pad + "  yield" + (yields.empty() ? "" : " ") +

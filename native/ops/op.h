@@ -65,8 +65,8 @@ enum class Weak : uint8_t { kNo, kBool, kInt, kFloat, kComplex };
 
 struct TensorArg {
   ir::ValueId value;
-  Weak weak = Weak::kNo;   // a run-time Python float: rank 0, f64, weak
-  bool scalar = false;     // rank 0: a NumPy scalar, not a 0-d array
+  Weak weak = Weak::kNo;  // a run-time Python float: rank 0, f64, weak
+  bool scalar = false;    // rank 0: a NumPy scalar, not a 0-d array
 };
 
 // A static Python int beyond int64.
@@ -86,20 +86,23 @@ struct ArgValue {
   struct Ellipsis {};
   struct Missing {};  // not given; the row's default applies (only inside build functions)
   // int64_t/BigInt/double/bool: static Python numbers. Dim: a run-time Python int.
-  using Variant = std::variant<Missing, None, Ellipsis, bool, int64_t, BigInt, double, std::string, DType,
-                               ir::Dim, TensorArg, std::shared_ptr<ArgList>,
-                               std::shared_ptr<SliceArg>>;
+  using Variant =
+      std::variant<Missing, None, Ellipsis, bool, int64_t, BigInt, double, std::string, DType,
+                   ir::Dim, TensorArg, std::shared_ptr<ArgList>, std::shared_ptr<SliceArg>>;
   Variant v;
   ArgValue() = default;
   template <class T>
-    requires(!std::is_same_v<std::decay_t<T>, ArgValue>)
-  ArgValue(T&& x) : v(std::forward<T>(x)) {}
+  requires(!std::is_same_v<std::decay_t<T>, ArgValue>) ArgValue(T&& x) : v(std::forward<T>(x)) {}
   template <class T> const T* get() const { return std::get_if<T>(&v); }
   template <class T> bool is() const { return std::holds_alternative<T>(v); }
   bool missing_or_none() const { return is<Missing>() || is<None>(); }
-  static ArgValue list(ArgList items) { return ArgValue(std::make_shared<ArgList>(std::move(items))); }
+  static ArgValue list(ArgList items) {
+    return ArgValue(std::make_shared<ArgList>(std::move(items)));
+  }
 };
-struct SliceArg { ArgValue start, stop, step; };
+struct SliceArg {
+  ArgValue start, stop, step;
+};
 
 // What build functions work with.
 class Builder {
@@ -111,11 +114,11 @@ class Builder {
 
   ir::ValueId emit(std::string_view op, std::vector<ir::ValueId> operands, ir::Type result,
                    std::vector<ir::Attribute> attributes = {});
-  ir::ValueId constant(DType t, uint64_t bits);          // rank 0
+  ir::ValueId constant(DType t, uint64_t bits);  // rank 0
   ir::ValueId constant(DType t, double v);
   ir::ValueId constant_int(DType t, int64_t v);
   ir::ValueId dim_value(ir::Dim d, DType t = DType::kI64);  // rank 0 from a Dim
-  ir::ValueId cast(ir::ValueId v, DType t);              // no-op if it has it already
+  ir::ValueId cast(ir::ValueId v, DType t);                 // no-op if it has it already
   ir::ValueId broadcast_to(ir::ValueId v, const ir::Shape& shape);
   const ir::Type& type(ir::ValueId v) const { return g.type(v); }
   ir::Dim dim(int64_t v) { return g.dims.constant(v); }
@@ -148,9 +151,9 @@ struct DialectRow {
 };
 
 // Registry.
-const OpInfo* find_op(std::string_view name);          // nullptr: none
+const OpInfo* find_op(std::string_view name);  // nullptr: none
 inline const ir::OpDesc* find_desc(std::string_view name) { return find_op(name); }
-const OpInfo& info_of(const ir::Op& op);               // static_cast of op.desc
+const OpInfo& info_of(const ir::Op& op);  // static_cast of op.desc
 std::span<const OpInfo* const> all_ops();
 std::span<const DialectRow* const> all_rows();
 const DialectRow* find_row(std::string_view name);
@@ -160,7 +163,7 @@ struct FamilyTable {
   std::span<const OpInfo> ops;
   std::span<const DialectRow> rows;
 };
-FamilyTable arith_table();     // pointwise, by sub-family
+FamilyTable arith_table();  // pointwise, by sub-family
 FamilyTable compare_table();
 FamilyTable logic_table();
 FamilyTable math_table();
@@ -170,7 +173,7 @@ FamilyTable reduce_table();
 FamilyTable contract_table();
 FamilyTable movement_table();
 FamilyTable create_table();
-FamilyTable control_table();   // also storage and host: structural ops, no dialect rows
-FamilyTable linalg_table();    // host ops with shape rules
+FamilyTable control_table();  // also storage and host: structural ops, no dialect rows
+FamilyTable linalg_table();   // host ops with shape rules
 
 }  // namespace cuvil::ops

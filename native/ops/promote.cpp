@@ -210,8 +210,7 @@ Result<ir::ValueId> materialise(Builder& b, const Operand& o, DType t, bool wrap
       "use a value that the array's type can hold, or convert the array first";
   if (o.big) {
     if (is_float(t)) return b.constant(t, o.big->real);
-    if (t == DType::kU64 && o.big->u64)
-      return b.constant_int(t, static_cast<int64_t>(*o.big->u64));
+    if (t == DType::kU64 && o.big->u64) return b.constant_int(t, static_cast<int64_t>(*o.big->u64));
     return b.error(ErrorClass::kOverflowError, "Python integer " + o.big->text + text, remedy);
   }
   if (o.integer) {

@@ -93,7 +93,8 @@ class Canonicaliser {
     if (op.operands.size() != 1) return;
     const Op* inner = g_.def(op.operands[0]);
     ValueId v = op.results[0];
-    if (!inner || roles_.result[v.id] || roles_.view[v.id] || roles_.cell[op.operands[0].id]) return;
+    if (!inner || roles_.result[v.id] || roles_.view[v.id] || roles_.cell[op.operands[0].id])
+      return;
     if (is_named(&op, "squeeze") && is_named(inner, "expand_dims") &&
         g_.type(inner->operands[0]) == g_.type(v) && !roles_.cell[v.id]) {
       auto a = op.integers(attr::kAxes), b = inner->integers(attr::kAxes);

@@ -58,7 +58,8 @@ class Liveness {
       for (ir::RegionId inner : op.regions) seed(inner);
       if (!op.regions.empty()) continue;  // does what its body does
       const uint8_t noticed = ir::kMayRaise | ir::kCallsPython;
-      if ((op.desc->effects & noticed) || (is_named(&op, "store") && writes_argument(op.operands[0])))
+      if ((op.desc->effects & noticed) ||
+          (is_named(&op, "store") && writes_argument(op.operands[0])))
         mark(id);
     }
   }
@@ -73,9 +74,12 @@ class Liveness {
         continue;
       }
       const Op& op = g_.op(value.def);
-      if (is_named(&op, "store")) v = op.operands[0];
-      else if (is_named(&op, "for")) v = op.operands[value.index];
-      else return false;
+      if (is_named(&op, "store"))
+        v = op.operands[0];
+      else if (is_named(&op, "for"))
+        v = op.operands[value.index];
+      else
+        return false;
     }
   }
 

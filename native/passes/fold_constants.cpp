@@ -23,8 +23,8 @@ std::optional<uint64_t> value_of(const ir::Graph& g, const ir::Op& op) {
   for (ir::ValueId o : op.operands) {
     const ir::Op* def = g.def(o);
     if (!is_named(def, "constant")) return std::nullopt;
-    operands.push_back(tape.bits(g.type(o).dtype,
-                                 static_cast<uint64_t>(def->integer(ops::attr::kBits))));
+    operands.push_back(
+        tape.bits(g.type(o).dtype, static_cast<uint64_t>(def->integer(ops::attr::kBits))));
   }
   ops::Ref result = info.body({tape, g, op, operands, 0});
   for (const ops::Inst& i : tape.insts)

@@ -15,8 +15,9 @@ namespace cuvil::passes {
 #undef CUVIL_PASS
 
 struct PipelineOptions {
-  bool verify = false;                                  // between passes
-  std::map<std::string, std::string>* dump = nullptr;   // "ir.01.canonicalise" -> text after the pass
+  bool verify = false;  // between passes
+  std::map<std::string, std::string>* dump =
+      nullptr;  // "ir.01.canonicalise" -> text after the pass
 };
 
 // Runs all passes in the order of passes.def; appends (name, ms) to `stages`.

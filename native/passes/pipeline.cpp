@@ -35,8 +35,8 @@ cuvil::Result<> run_pipeline(ir::Graph& g, const PipelineOptions& options,
     }
     if (options.verify) {
       if (auto ok = ir::verify(g); !ok.ok())
-        return make_error(ErrorClass::kInternal, std::string(pass.name) + ": " + ok.error().found, {},
-                          ok.error().loc);
+        return make_error(ErrorClass::kInternal, std::string(pass.name) + ": " + ok.error().found,
+                          {}, ok.error().loc);
     }
     if (options.dump) {
       char key[64];

@@ -8,7 +8,9 @@
 
 namespace cuvil::passes {
 
-inline bool is_named(const ir::Op* op, std::string_view name) { return op && op->desc->name == name; }
+inline bool is_named(const ir::Op* op, std::string_view name) {
+  return op && op->desc->name == name;
+}
 
 // How each value is used, besides as a plain operand.
 struct Roles {

@@ -137,13 +137,13 @@ Drafted<Ref> Lowering::build(Draft& d, const Scope& s, ValueId v, int32_t path) 
     auto site = sites_.find(id.id);
     ref = info.body({s.tape, g_, op, operands, site == sites_.end() ? 0 : site->second});
   }
-  if (!s.prologue && (is_heavy(info) || (fusion_.is_root(v) && path == 0))) d.inlined.push_back({v, ref});
+  if (!s.prologue && (is_heavy(info) || (fusion_.is_root(v) && path == 0)))
+    d.inlined.push_back({v, ref});
   if (std::find(d.ops.begin(), d.ops.end(), id) == d.ops.end()) d.ops.push_back(id);
   return s.memo[{v.id, path}] = ref;
 }
 
-void Lowering::find_heavy(ValueId v, int32_t path,
-                          std::vector<std::pair<ValueId, int32_t>>* out,
+void Lowering::find_heavy(ValueId v, int32_t path, std::vector<std::pair<ValueId, int32_t>>* out,
                           std::set<std::pair<int32_t, int32_t>>* seen) {
   if (!pending(v) || !seen->insert({v.id, path}).second) return;
   const ir::OpId id = g_.value(v).def;
@@ -265,8 +265,10 @@ std::optional<Blocked> Lowering::start_matmul(Draft& d, ValueId h) {
     std::swap(k.loads[1], k.loads[of_a]);
     for (ops::Inst& i : k.tape.insts) {
       if (i.prim != ops::Prim::kLoad) continue;
-      if (i.imm == 1) i.imm = of_a;
-      else if (i.imm == of_a) i.imm = 1;
+      if (i.imm == 1)
+        i.imm = of_a;
+      else if (i.imm == of_a)
+        i.imm = 1;
     }
   }
   d.accumulators.push_back(h);
@@ -299,7 +301,8 @@ Drafted<Draft> Lowering::draft(ValueId v, const ir::Shape& space) {
         d.axes = std::get<std::vector<int32_t>>(axes);
       } else {
         if (d.axes != std::get<std::vector<int32_t>>(axes)) return Blocked{h};
-        bool known = std::find(d.accumulators.begin(), d.accumulators.end(), h) != d.accumulators.end();
+        bool known =
+            std::find(d.accumulators.begin(), d.accumulators.end(), h) != d.accumulators.end();
         if (!known)
           if (auto b = add_reduction(d, h)) return *b;
       }
@@ -333,7 +336,8 @@ std::optional<Ref> Lowering::join(Draft& d, ValueId v) {
   // Worth it only if something is shared.
   bool shares = both.kernel.loads.size() < d.kernel.loads.size() + single->kernel.loads.size() ||
                 both.inlined.size() < d.inlined.size() + single->inlined.size();
-  if (!shares || both.kernel.loads.size() > kMostLoads || both.kernel.tape.insts.size() > kMostInsts)
+  if (!shares || both.kernel.loads.size() > kMostLoads ||
+      both.kernel.tape.insts.size() > kMostInsts)
     return std::nullopt;
   d = std::move(both);
   return std::get<Ref>(r);

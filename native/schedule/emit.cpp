@@ -24,7 +24,8 @@ cuvil::Result<Draft> Lowering::unblocked_draft(ValueId v, const ir::Shape& space
     auto d = draft(v, space);
     if (Draft* ok = std::get_if<Draft>(&d)) return std::move(*ok);
     ValueId blocked = std::get<Blocked>(d).value;
-    if (!pending(blocked)) return internal("a value is asked for before it is computed", g_.def(blocked));
+    if (!pending(blocked))
+      return internal("a value is asked for before it is computed", g_.def(blocked));
     CUVIL_CHECK(materialise(blocked));
   }
 }
@@ -78,7 +79,8 @@ cuvil::Result<> Lowering::materialise_reshape(ValueId v) {
   CUVIL_TRY(Draft d, unblocked_draft(operand, g_.type(operand).shape));
   BufferAccess to = new_storage(v, true);
   set_memory(v, to);
-  add_store(d, d.value, {to.buffer, {to.access.offset, dense_strides(g_.type(operand), {})}, to.dtype});
+  add_store(d, d.value,
+            {to.buffer, {to.access.offset, dense_strides(g_.type(operand), {})}, to.dtype});
   if (std::find(d.ops.begin(), d.ops.end(), id) == d.ops.end()) d.ops.push_back(id);
   commit(std::move(d), [&] { done(id); });
   return Ok{};
@@ -109,9 +111,8 @@ cuvil::Result<> Lowering::relocate(ValueId v) {
   CUVIL_TRY(Draft d, unblocked_draft(v, g_.type(v).shape));
   // An old version: what its cell becomes is not its own.
   const ir::Value& value = g_.value(v);
-  BufferAccess to = next_version_[v.id].valid()
-                        ? arena_storage(value.type, value.order, name_of(v))
-                        : new_storage(v);
+  BufferAccess to = next_version_[v.id].valid() ? arena_storage(value.type, value.order, name_of(v))
+                                                : new_storage(v);
   add_store(d, d.value, to);
   bool view = is_movement_of_memory(g_, v);
   commit(std::move(d), [&] {
@@ -122,8 +123,10 @@ cuvil::Result<> Lowering::relocate(ValueId v) {
 }
 
 void Lowering::add_store(Draft& d, Ref value, const BufferAccess& over_space) {
-  Store s{value, {over_space.buffer, {over_space.access.offset, ir::Shape(d.kernel.extents.size())},
-                  over_space.dtype}};
+  Store s{value,
+          {over_space.buffer,
+           {over_space.access.offset, ir::Shape(d.kernel.extents.size())},
+           over_space.dtype}};
   for (size_t j = 0; j < d.axes.size(); ++j)
     if (d.axes[j] >= 0) s.to.access.strides[d.axes[j]] = over_space.access.strides[j];
   d.kernel.stores.push_back(std::move(s));
@@ -186,7 +189,8 @@ void Lowering::commit(Draft d, const std::function<void()>& let_go) {
     last = name;
     ++names;
   }
-  if (names == 0) k.name += d.ops.empty() ? "_copy" : "_" + std::string(g_.op(d.ops.back()).desc->name);
+  if (names == 0)
+    k.name += d.ops.empty() ? "_copy" : "_" + std::string(g_.op(d.ops.back()).desc->name);
   if (!d.ops.empty()) k.loc = g_.op(d.ops.back()).loc;
   for (const ops::Inst& i : k.tape.insts) k.may_raise |= i.prim == ops::Prim::kCheck;
   for (const ops::Inst& i : k.epilogue.insts) k.may_raise |= i.prim == ops::Prim::kCheck;

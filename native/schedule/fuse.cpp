@@ -20,10 +20,10 @@ using ops::OpInfo;
 
 namespace {
 
-constexpr double kCheap = 4;           // operations that cost less than a store and a load
-constexpr double kCheapFactor = 3;     // of an element of a matmul operand, computed as a scalar
-constexpr double kLargest = 256;       // operations in one kernel
-constexpr int32_t kMostWide = 2;       // full-size operands worth reading again
+constexpr double kCheap = 4;        // operations that cost less than a store and a load
+constexpr double kCheapFactor = 3;  // of an element of a matmul operand, computed as a scalar
+constexpr double kLargest = 256;    // operations in one kernel
+constexpr int32_t kMostWide = 2;    // full-size operands worth reading again
 
 // What becomes of a value, seen through movement ops.
 enum Flag : char { kSpread = 1, kFeedsReduction = 2, kNested = 4, kFactorA = 8, kFactorB = 16 };
@@ -178,8 +178,10 @@ void FusionPlan::choose_shared(ir::RegionId r) {
         mine.insert(k.begin(), k.end());
       } else if (ui.family == Family::kPointwise) {
         ValueId w = u.results[0];
-        if (root_[w.id] || (u.desc->effects & ir::kMayRaise)) mine.insert(key(user, 0));
-        else mine.insert(kernels[w.id].begin(), kernels[w.id].end());
+        if (root_[w.id] || (u.desc->effects & ir::kMayRaise))
+          mine.insert(key(user, 0));
+        else
+          mine.insert(kernels[w.id].begin(), kernels[w.id].end());
       } else if (ui.family == Family::kReduce) {
         flags |= kFeedsReduction;
         mine.insert(key(user, 0));

@@ -15,7 +15,8 @@ namespace {
 
 class Lifetimes {
  public:
-  explicit Lifetimes(Program& p) : p_(p), seen_(p.buffers.size(), false), depth_(p.buffers.size(), 0) {}
+  explicit Lifetimes(Program& p)
+      : p_(p), seen_(p.buffers.size(), false), depth_(p.buffers.size(), 0) {}
 
   void run() {
     walk(p_.body);

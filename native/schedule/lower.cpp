@@ -28,8 +28,7 @@ cuvil::Result<> Lowering::run() {
       if (!is_named(&op, "for")) continue;
       for (size_t k = 0; k < op.operands.size(); ++k) {
         const ir::Region& body = g_.region(op.regions[0]);
-        if (uses_[op.operands[k].id] == 1 ||
-            is_later_version(g_, body.yields[k], body.params[k]))
+        if (uses_[op.operands[k].id] == 1 || is_later_version(g_, body.yields[k], body.params[k]))
           note_version(op.operands[k], op.results[k], op.parent);
       }
     }

@@ -58,13 +58,16 @@ class FusionPlan {
   std::vector<int32_t> wide_;  // how many full-size operands in memory an element is computed from
 };
 
-double op_cost(const ir::Graph& g, ir::OpId op);  // scalar operations an element; families with bodies
+double op_cost(const ir::Graph& g,
+               ir::OpId op);  // scalar operations an element; families with bodies
 
 inline const ops::OpInfo* info_of(const ir::Graph& g, ir::ValueId v) {
   const ir::Op* op = g.def(v);
   return op ? &ops::info_of(*op) : nullptr;
 }
-inline bool is_named(const ir::Op* op, std::string_view name) { return op && op->desc->name == name; }
+inline bool is_named(const ir::Op* op, std::string_view name) {
+  return op && op->desc->name == name;
+}
 // Re-reads the elements of one operand: movement with a view, and copy.
 bool is_movement(const ir::Op& op);
 inline bool is_heavy(const ops::OpInfo& i) {
@@ -106,11 +109,9 @@ struct Draft {
   std::vector<ir::ValueId> accumulators;  // the reductions, the matmul
   std::vector<Inlined> inlined;           // roots and accumulators
   std::vector<ir::OpId> ops;
-  Memo memo;                              // of the tape of the space
-  ops::Ref value;                         // what was asked for
-  ops::Tape& tape() {
-    return kernel.kind == Kernel::Kind::kMap ? kernel.tape : kernel.epilogue;
-  }
+  Memo memo;       // of the tape of the space
+  ops::Ref value;  // what was asked for
+  ops::Tape& tape() { return kernel.kind == Kernel::Kind::kMap ? kernel.tape : kernel.epilogue; }
 };
 
 // Where an expression is built: a tape, and how axes of its elements are numbered in the kernel.
@@ -128,8 +129,7 @@ constexpr size_t kMostLoads = 16, kMostInsts = 500;  // of a kernel with several
 struct Blocked {
   ir::ValueId value;
 };
-template <class T>
-using Drafted = std::variant<T, Blocked>;
+template <class T> using Drafted = std::variant<T, Blocked>;
 
 class Lowering {
  public:
@@ -154,7 +154,8 @@ class Lowering {
   // elsewhere.
   cuvil::Result<> protect(BufferId b, std::span<const ir::ValueId> given_up);
   // Computes a value into memory that it may itself read: through a temporary if need be.
-  cuvil::Result<> write(ir::ValueId value, const BufferAccess& to, const std::function<void()>& let_go);
+  cuvil::Result<> write(ir::ValueId value, const BufferAccess& to,
+                        const std::function<void()>& let_go);
   bool overwrites_what_it_reads(const Draft& d, const Store& store) const;
   bool reads(ir::ValueId v, BufferId b);
 
@@ -183,9 +184,12 @@ class Lowering {
   void set_memory(ir::ValueId v, BufferAccess a);
 
   // ---- references
-  void release(ir::ValueId v);              // one reference less; dead pending ops let go in turn
-  void done(ir::OpId id);                   // the op lets go of its operands
-  struct Counts { std::vector<int32_t> uses; std::vector<char> released; };
+  void release(ir::ValueId v);  // one reference less; dead pending ops let go in turn
+  void done(ir::OpId id);       // the op lets go of its operands
+  struct Counts {
+    std::vector<int32_t> uses;
+    std::vector<char> released;
+  };
   void release_in(Counts& c, ir::ValueId v) const;
   bool buffer_is_live(const Counts& c, BufferId b) const;
 
@@ -233,9 +237,10 @@ class Lowering {
   FusionPlan fusion_;
   std::vector<Form> forms_;
   std::vector<int32_t> uses_;
-  std::vector<char> released_;           // by op
-  std::vector<ir::ValueId> visited_;     // in program order
-  std::vector<ir::ValueId> next_version_;  // by value: the store or loop result that takes its cell over
+  std::vector<char> released_;        // by op
+  std::vector<ir::ValueId> visited_;  // in program order
+  std::vector<ir::ValueId>
+      next_version_;  // by value: the store or loop result that takes its cell over
   std::vector<Path> paths_{{}};
   std::map<std::pair<int32_t, int32_t>, int32_t> path_ids_;
   std::map<int32_t, uint32_t> sites_;    // by op

@@ -43,8 +43,8 @@ int64_t first_fit(const std::vector<Extent>& blocks, const std::vector<size_t>& 
     }
     (*offsets)[i] = at;
     height = std::max(height, at + blocks[i].bytes);
-    auto above = std::find_if(placed.begin(), placed.end(),
-                              [&](size_t j) { return (*offsets)[j] > at; });
+    auto above =
+        std::find_if(placed.begin(), placed.end(), [&](size_t j) { return (*offsets)[j] > at; });
     placed.insert(above, i);
   }
   return height;
@@ -87,9 +87,7 @@ void plan_memory(Program& p) {
   auto length = [&](size_t i) { return blocks[i].end - blocks[i].start; };
   const std::function<bool(size_t, size_t)> orders[] = {
       [&](size_t a, size_t b) { return blocks[a].bytes > blocks[b].bytes; },
-      [&](size_t a, size_t b) {
-        return blocks[a].bytes * length(a) > blocks[b].bytes * length(b);
-      },
+      [&](size_t a, size_t b) { return blocks[a].bytes * length(a) > blocks[b].bytes * length(b); },
       [&](size_t a, size_t b) { return length(a) > length(b); },
       [&](size_t a, size_t b) { return blocks[a].start < blocks[b].start; },
   };
@@ -122,7 +120,8 @@ std::string draw_memory(const Program& p) {
   std::sort(levels.begin(), levels.end());
   levels.erase(std::unique(levels.begin(), levels.end()), levels.end());
   if (levels.size() < 2) return {};
-  const int32_t cell = static_cast<int32_t>(std::max<int64_t>(1, std::min<int64_t>(8, kPictureColumns / last)));
+  const int32_t cell =
+      static_cast<int32_t>(std::max<int64_t>(1, std::min<int64_t>(8, kPictureColumns / last)));
   std::string out;
   for (size_t row = levels.size() - 1; row-- > 0;) {
     std::string line(static_cast<size_t>(last) * cell, ' ');

@@ -47,7 +47,9 @@ class Printer {
     for (size_t i = 0; i < s.size(); ++i) out += (i ? ", " : "") + dim(s[i]);
     return out + "]";
   }
-  std::string type(DType t, const ir::Shape& s) const { return std::string(info(t).name) + shape(s); }
+  std::string type(DType t, const ir::Shape& s) const {
+    return std::string(info(t).name) + shape(s);
+  }
   std::string name(BufferId b) const { return p_.buffer(b).name; }
 
   // "x[4*i + 8]": bytes.
@@ -112,7 +114,8 @@ class Printer {
     return call(t, r, k, prefix, uses);
   }
 
-  std::string call(const ops::Tape& t, ops::Ref r, const Kernel& k, char prefix, std::vector<int>& uses) {
+  std::string call(const ops::Tape& t, ops::Ref r, const Kernel& k, char prefix,
+                   std::vector<int>& uses) {
     const ops::Inst& i = t.at(r);
     std::string out = i.prim == ops::Prim::kMath ? ops::math_name(static_cast<ops::MathFn>(i.imm))
                                                  : ops::prim_name(i.prim);
@@ -135,7 +138,8 @@ class Printer {
       if (leaf || (uses[n] <= 1 && i.prim != ops::Prim::kCheck)) continue;
       ops::Ref r{static_cast<int32_t>(n)};
       line(prefix + std::to_string(n) + " = " + call(t, r, k, prefix, uses) + " : " +
-               std::string(info(i.type).name), 2);
+               std::string(info(i.type).name),
+           2);
     }
   }
 
@@ -163,15 +167,17 @@ class Printer {
       if (seen.insert(l.buffer.id).second) reads += (reads.empty() ? "" : ",") + name(l.buffer);
     seen.clear();
     for (const Store& s : k.stores)
-      if (seen.insert(s.to.buffer.id).second) writes += (writes.empty() ? "" : ",") + name(s.to.buffer);
+      if (seen.insert(s.to.buffer.id).second)
+        writes += (writes.empty() ? "" : ",") + name(s.to.buffer);
     const bool map = k.kind == Kernel::Kind::kMap;
-    const size_t kept = map ? k.extents.size()
-                            : k.kind == Kernel::Kind::kReduce ? k.kept : k.extents.size() - 1;
+    const size_t kept = map                               ? k.extents.size()
+                        : k.kind == Kernel::Kind::kReduce ? k.kept
+                                                          : k.extents.size() - 1;
     ir::Shape stored(k.extents.begin(), k.extents.begin() + static_cast<int64_t>(kept));
     DType dtype = k.stores.empty() ? DType::kBool : k.stores[0].to.dtype;
     line("kernel " + k.name + "  ops=" + (names.empty() ? "copy" : names) +
-         "  shape=" + type(dtype, stored) + "  reads=" + reads + "  writes=" + writes + "  loc=" +
-         std::to_string(k.loc.function) + ":" + std::to_string(k.loc.line) + ":" +
+         "  shape=" + type(dtype, stored) + "  reads=" + reads + "  writes=" + writes +
+         "  loc=" + std::to_string(k.loc.function) + ":" + std::to_string(k.loc.line) + ":" +
          std::to_string(k.loc.column));
 
     const std::vector<std::string> axes = axis_names(k);
@@ -182,10 +188,12 @@ class Printer {
     std::snprintf(cost, sizeof cost, "%.3g us", k.cost_ns / 1000);
     line((loops.empty() ? "once" : "for " + loops) + "    cost " + cost, 1);
     for (size_t i = 0; i < k.loads.size(); ++i)
-      line("l" + std::to_string(i) + " = " + place(k.loads[i].buffer, k.loads[i].access, axes) + " : " +
-               std::string(info(k.loads[i].dtype).name), 2);
+      line("l" + std::to_string(i) + " = " + place(k.loads[i].buffer, k.loads[i].access, axes) +
+               " : " + std::string(info(k.loads[i].dtype).name),
+           2);
     std::vector<ops::Ref> wanted;
-    if (map) for (const Store& s : k.stores) wanted.push_back(s.value);
+    if (map)
+      for (const Store& s : k.stores) wanted.push_back(s.value);
     for (const Reduction& r : k.reductions) wanted.push_back(r.value);
     if (k.lhs.valid()) wanted.insert(wanted.end(), {k.lhs, k.rhs});
     std::vector<int> uses = count_uses(k.tape, wanted);
@@ -195,12 +203,16 @@ class Printer {
     std::string over;
     for (size_t i = kept; i < k.extents.size(); ++i) over += (over.empty() ? "" : ", ") + axes[i];
     for (size_t i = 0; i < k.reductions.size(); ++i)
-      line("acc" + std::to_string(i) + " = " + kReduceNames[static_cast<size_t>(k.reductions[i].kind)] +
-               " over " + over + " of " + expression(k.tape, k.reductions[i].value, k, 't', uses) + " : " +
-               std::string(info(k.reductions[i].accumulator).name), 2);
+      line("acc" + std::to_string(i) + " = " +
+               kReduceNames[static_cast<size_t>(k.reductions[i].kind)] + " over " + over + " of " +
+               expression(k.tape, k.reductions[i].value, k, 't', uses) + " : " +
+               std::string(info(k.reductions[i].accumulator).name),
+           2);
     if (k.kind == Kernel::Kind::kMatMul)
       line("acc0 = sum over k of " + expression(k.tape, k.lhs, k, 't', uses) + " * " +
-               expression(k.tape, k.rhs, k, 't', uses) + " : " + std::string(info(k.accumulator).name), 2);
+               expression(k.tape, k.rhs, k, 't', uses) + " : " +
+               std::string(info(k.accumulator).name),
+           2);
     if (!map) {
       wanted.clear();
       for (const Store& s : k.stores) wanted.push_back(s.value);
@@ -210,7 +222,8 @@ class Printer {
     for (const Store& s : k.stores)
       line(place(s.to.buffer, s.to.access, axes) + " = " +
                expression(map ? k.tape : k.epilogue, s.value, k, map ? 't' : 'e', uses) + " : " +
-               std::string(info(s.to.dtype).name), 2);
+               std::string(info(s.to.dtype).name),
+           2);
   }
 
   void statement(const AllocResult& a) {
@@ -220,8 +233,8 @@ class Printer {
   void statement(const ViewResult& v) {
     bool of_result = v.base & 0x80000000u;
     line("view result" + std::to_string(v.result) + "  base=" + (of_result ? "result" : "array") +
-         std::to_string(v.base & 0x7fffffffu) + "  shape=" + shape(v.shape) + "  offset=" +
-         dim(v.access.offset) + "  strides=" + shape(v.access.strides));
+         std::to_string(v.base & 0x7fffffffu) + "  shape=" + shape(v.shape) +
+         "  offset=" + dim(v.access.offset) + "  strides=" + shape(v.access.strides));
   }
   void statement(const Lease& l) {
     line("lease " + name(l.buffer) + "  bytes=" + dim(p_.buffer(l.buffer).bytes));
@@ -237,14 +250,15 @@ class Printer {
   }
   void statement(const HostCall& h) {
     std::string operands, results;
-    for (const HostOperand& o : h.operands) operands += (operands.empty() ? "" : ",") + name(o.buffer);
+    for (const HostOperand& o : h.operands)
+      operands += (operands.empty() ? "" : ",") + name(o.buffer);
     for (const artifact::HostResult& r : p_.sites[h.site].results)
       results += (results.empty() ? "" : ",") + std::string("array") + std::to_string(r.slot);
     line("host " + p_.sites[h.site].message + "  reads=" + operands + "  writes=" + results);
   }
   void statement(const For& f) {
-    line("for " + g_.dims.info(f.induction).name + " in " + dim(f.begin) + " .. " +
-         dim(f.begin) + " + " + dim(f.trip));
+    line("for " + g_.dims.info(f.induction).name + " in " + dim(f.begin) + " .. " + dim(f.begin) +
+         " + " + dim(f.trip));
     ++depth_;
     block(*f.body);
     --depth_;

@@ -59,15 +59,15 @@ class Dot {
   // An op that several kernels compute is drawn in each; edges start at the last.
   void kernel(const Kernel& k, const std::string& pad) {
     out_ += pad + "subgraph cluster_" + std::to_string(clusters_++) + " {\n" + pad + "  label=\"" +
-            escape(k.name) + "\"; style=\"rounded,filled\"; fillcolor=\"#eef5e9\"; color=\"#6a994e\";\n";
+            escape(k.name) +
+            "\"; style=\"rounded,filled\"; fillcolor=\"#eef5e9\"; color=\"#6a994e\";\n";
     bool drawn = false;
     for (ir::OpId id : k.ops) {
       if (!drawn_.insert(id.id).second) continue;
       op(id, pad + "  ");
       drawn = true;
     }
-    if (!drawn)
-      out_ += pad + "  kernel" + std::to_string(clusters_) + " [label=\"copy\"];\n";
+    if (!drawn) out_ += pad + "  kernel" + std::to_string(clusters_) + " [label=\"copy\"];\n";
     out_ += pad + "}\n";
   }
 
@@ -93,9 +93,12 @@ class Dot {
   void edge(ir::ValueId from, const std::string& to) {
     const ir::OpId def = g_.value(from).def;
     std::string label = " [label=\"" + type(from) + "\"];\n";
-    if (def.valid()) out_ += "  " + node(def) + " -> " + to + label;
-    else if (g_.value(from).region == g_.root()) out_ += "  " + input(from) + " -> " + to + label;
-    else out_ += "  " + node(g_.region(g_.value(from).region).owner) + " -> " + to + label;
+    if (def.valid())
+      out_ += "  " + node(def) + " -> " + to + label;
+    else if (g_.value(from).region == g_.root())
+      out_ += "  " + input(from) + " -> " + to + label;
+    else
+      out_ += "  " + node(g_.region(g_.value(from).region).owner) + " -> " + to + label;
   }
 
   void edges() {

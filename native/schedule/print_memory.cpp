@@ -13,10 +13,13 @@
 namespace cuvil::schedule {
 
 std::string print_memory_plan(const Program& p) {
-  static constexpr const char* kScopes[] = {"argument", "scalar", "host", "result", "arena", "constant"};
+  static constexpr const char* kScopes[] = {"argument", "scalar", "host",
+                                            "result",   "arena",  "constant"};
   const MemoryPlan& m = p.memory;
   std::string out;
-  auto field = [&](const char* key, int64_t v) { out += std::string(key) + " = " + std::to_string(v) + "\n"; };
+  auto field = [&](const char* key, int64_t v) {
+    out += std::string(key) + " = " + std::to_string(v) + "\n";
+  };
   field("arena_bytes", m.arena_bytes);
   field("lower_bound_bytes", m.lower_bound_bytes);
   field("weight_bytes", m.weight_bytes);

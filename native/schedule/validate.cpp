@@ -16,7 +16,8 @@ class Validator {
     made_.assign(p_.buffers.size(), false);
     for (size_t i = 0; i < p_.buffers.size(); ++i) {
       MemoryScope s = p_.buffers[i].scope;
-      made_[i] = s == MemoryScope::kArgument || s == MemoryScope::kScalar || s == MemoryScope::kConstant;
+      made_[i] =
+          s == MemoryScope::kArgument || s == MemoryScope::kScalar || s == MemoryScope::kConstant;
     }
     CUVIL_CHECK(block(p_.body));
     return memory();
@@ -72,10 +73,12 @@ class Validator {
     for (size_t i = 0; i < t.insts.size(); ++i) {
       const ops::Inst& x = t.insts[i];
       for (ops::Ref r : {x.a, x.b, x.c})
-        if (r.valid() && static_cast<size_t>(r.id) >= i) return bad("a tape refers to what follows");
+        if (r.valid() && static_cast<size_t>(r.id) >= i)
+          return bad("a tape refers to what follows");
       if (x.prim == ops::Prim::kLoad && (x.imm >= k.loads.size() || k.loads[x.imm].dtype != x.type))
         return bad("a tape loads what the kernel does not read");
-      if (x.prim == ops::Prim::kIndex && x.imm >= k.extents.size()) return bad("an index of no axis");
+      if (x.prim == ops::Prim::kIndex && x.imm >= k.extents.size())
+        return bad("an index of no axis");
       if (x.prim == ops::Prim::kAccumulator &&
           (!epilogue || (k.kind == Kernel::Kind::kReduce && x.imm >= k.reductions.size())))
         return bad("an accumulator that is none");
@@ -88,10 +91,12 @@ class Validator {
     CUVIL_CHECK(tape(k.epilogue, k, true));
     const bool map = k.kind == Kernel::Kind::kMap;
     if (k.stores.empty() && !k.may_raise) return bad(k.name + " stores nothing");
-    if (k.kind == Kernel::Kind::kMatMul && (k.extents.size() < 3 || !k.lhs.valid() || !k.rhs.valid()))
+    if (k.kind == Kernel::Kind::kMatMul &&
+        (k.extents.size() < 3 || !k.lhs.valid() || !k.rhs.valid()))
       return bad(k.name + " is no matmul");
-    const size_t kept = map ? k.extents.size()
-                            : k.kind == Kernel::Kind::kReduce ? k.kept : k.extents.size() - 1;
+    const size_t kept = map                               ? k.extents.size()
+                        : k.kind == Kernel::Kind::kReduce ? k.kept
+                                                          : k.extents.size() - 1;
     for (const BufferAccess& l : k.loads) {
       CUVIL_CHECK(use(l.buffer, false));
       CUVIL_CHECK(access(l.buffer, l.access, k.extents, l.dtype));
@@ -144,7 +149,8 @@ class Validator {
     for (const HostOperand& o : h.operands) CUVIL_CHECK(use(o.buffer, false));
     for (size_t i = 0; i < p_.buffers.size(); ++i)
       for (const artifact::HostResult& r : p_.sites[h.site].results)
-        if (p_.buffers[i].scope == MemoryScope::kHost && p_.buffers[i].index == r.slot) made_[i] = true;
+        if (p_.buffers[i].scope == MemoryScope::kHost && p_.buffers[i].index == r.slot)
+          made_[i] = true;
     return Ok{};
   }
   cuvil::Result<> statement(const For& f) {
@@ -170,7 +176,8 @@ class Validator {
       if (b.offset + *bytes > p_.memory.arena_bytes) return bad(b.name + " leaves the arena");
       for (const Placed& o : placed) {
         bool in_time = b.start < o.buffer->end && o.buffer->start < b.end;
-        bool in_space = b.offset < o.buffer->offset + o.bytes && o.buffer->offset < b.offset + *bytes;
+        bool in_space =
+            b.offset < o.buffer->offset + o.bytes && o.buffer->offset < b.offset + *bytes;
         if (in_time && in_space) return bad(b.name + " and " + o.buffer->name + " overlap");
       }
       placed.push_back({&b, *bytes});

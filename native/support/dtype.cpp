@@ -5,9 +5,9 @@ namespace {
 
 constexpr std::string_view numpy_name(std::string_view cir) {
   constexpr std::string_view kPairs[][2] = {
-      {"bool", "bool"},   {"i8", "int8"},    {"i16", "int16"},     {"i32", "int32"},
-      {"i64", "int64"},   {"u8", "uint8"},   {"u16", "uint16"},    {"u32", "uint32"},
-      {"u64", "uint64"},  {"f16", "float16"}, {"bf16", "bfloat16"}, {"f32", "float32"},
+      {"bool", "bool"},   {"i8", "int8"},       {"i16", "int16"},      {"i32", "int32"},
+      {"i64", "int64"},   {"u8", "uint8"},      {"u16", "uint16"},     {"u32", "uint32"},
+      {"u64", "uint64"},  {"f16", "float16"},   {"bf16", "bfloat16"},  {"f32", "float32"},
       {"f64", "float64"}, {"c64", "complex64"}, {"c128", "complex128"}};
   for (const auto& p : kPairs)
     if (p[0] == cir) return p[1];

@@ -14,7 +14,7 @@ namespace cuvil {
 // k > 0 the k-th helper that was inlined (frontend's table of walked functions).
 struct SourceLoc {
   uint32_t function = 0;
-  int32_t line = 0;  // 1-based, absolute in the file; 0: unknown
+  int32_t line = 0;    // 1-based, absolute in the file; 0: unknown
   int32_t column = 0;  // 0-based, in UTF-8 bytes, as in `ast`
   int32_t end_line = 0;
   int32_t end_column = 0;
@@ -39,8 +39,7 @@ struct Error {
 struct Ok {};
 
 // Either a value or an Error.
-template <class T = Ok>
-class [[nodiscard]] Result {
+template <class T = Ok> class [[nodiscard]] Result {
  public:
   Result(T value) : v_(std::in_place_index<0>, std::move(value)) {}
   Result(Error error) : v_(std::in_place_index<1>, std::move(error)) {}
@@ -67,14 +66,14 @@ inline Error make_error(ErrorClass c, std::string found, std::string remedy = {}
 // CUVIL_TRY(auto x, f());  declares x from the value, or returns the error from this function.
 #define CUVIL_CONCAT_(a, b) a##b
 #define CUVIL_CONCAT(a, b) CUVIL_CONCAT_(a, b)
-#define CUVIL_TRY_(tmp, decl, ...)                 \
-  auto tmp = (__VA_ARGS__);                        \
-  if (!tmp.ok()) return std::move(tmp.error());    \
+#define CUVIL_TRY_(tmp, decl, ...)              \
+  auto tmp = (__VA_ARGS__);                     \
+  if (!tmp.ok()) return std::move(tmp.error()); \
   decl = std::move(*tmp)
 #define CUVIL_TRY(decl, ...) CUVIL_TRY_(CUVIL_CONCAT(cuvil_try_, __LINE__), decl, __VA_ARGS__)
 // CUVIL_CHECK(f());  returns the error from this function if there is one.
-#define CUVIL_CHECK(...)                                             \
-  do {                                                               \
-    auto cuvil_check_ = (__VA_ARGS__);                               \
-    if (!cuvil_check_.ok()) return std::move(cuvil_check_.error());  \
+#define CUVIL_CHECK(...)                                            \
+  do {                                                              \
+    auto cuvil_check_ = (__VA_ARGS__);                              \
+    if (!cuvil_check_.ok()) return std::move(cuvil_check_.error()); \
   } while (0)

@@ -38,19 +38,52 @@ std::vector<uint64_t> patterns(DType t, size_t n, uint32_t seed) {
   }
   if (is_float(t)) {
     const double inf = std::numeric_limits<double>::infinity();
-    for (double v : {0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.999, 255.0, 255.5, 256.0, 32767.5, 32768.0, 65504.0,
-                     65519.0, 65520.0, 2147483647.0, 2147483648.0, -2147483648.0, -2147483649.0, 4294967295.0,
-                     4294967296.0, 9223372036854775807.0, -9223372036854775808.0, 1.8446744073709552e19, 1e30,
-                     -1e30, 6e-8, 5.96e-8, 2.98e-8, 1e-40, 1e-310, inf, -inf, std::nan("")})
+    for (double v : {0.0,
+                     -0.0,
+                     1.0,
+                     -1.0,
+                     0.5,
+                     -0.5,
+                     1.5,
+                     2.5,
+                     -2.5,
+                     3.999,
+                     255.0,
+                     255.5,
+                     256.0,
+                     32767.5,
+                     32768.0,
+                     65504.0,
+                     65519.0,
+                     65520.0,
+                     2147483647.0,
+                     2147483648.0,
+                     -2147483648.0,
+                     -2147483649.0,
+                     4294967295.0,
+                     4294967296.0,
+                     9223372036854775807.0,
+                     -9223372036854775808.0,
+                     1.8446744073709552e19,
+                     1e30,
+                     -1e30,
+                     6e-8,
+                     5.96e-8,
+                     2.98e-8,
+                     1e-40,
+                     1e-310,
+                     inf,
+                     -inf,
+                     std::nan("")})
       real(v);
     // Ties of f64 -> f16 that rounding through f32 gets wrong.
     if (t == DType::kF64)
-      for (double v : {1.0 + 0x1p-11 + 0x1p-40, 1.0 + 0x1p-11 - 0x1p-40, 1.0 + 3 * 0x1p-11 - 0x1p-50,
-                       0x1p-25 + 0x1p-70, 0x1p-25})
+      for (double v : {1.0 + 0x1p-11 + 0x1p-40, 1.0 + 0x1p-11 - 0x1p-40,
+                       1.0 + 3 * 0x1p-11 - 0x1p-50, 0x1p-25 + 0x1p-70, 0x1p-25})
         for (double s : {1.0, -1.0}) real(s * v);
   } else {
-    for (int64_t v : {0ll, 1ll, -1ll, 2ll, -2ll, 7ll, -7ll, 127ll, 128ll, -128ll, 255ll, 32767ll, -32768ll, 2147483647ll,
-                      -2147483648ll, INT64_MAX - 0ll, INT64_MIN + 0ll})
+    for (int64_t v : {0ll, 1ll, -1ll, 2ll, -2ll, 7ll, -7ll, 127ll, 128ll, -128ll, 255ll, 32767ll,
+                      -32768ll, 2147483647ll, -2147483648ll, INT64_MAX - 0ll, INT64_MIN + 0ll})
       out.push_back(static_cast<uint64_t>(v) & mask);
   }
   std::mt19937_64 g(seed);
@@ -99,8 +132,9 @@ Array apply(const std::string& cpu, std::vector<Array*> in, DType out_type,
   return r.output();
 }
 
-constexpr DType kAll[] = {DType::kBool, DType::kI8,  DType::kI16, DType::kI32, DType::kI64, DType::kU8,
-                          DType::kU16,  DType::kU32, DType::kU64, DType::kF16, DType::kF32, DType::kF64};
+constexpr DType kAll[] = {DType::kBool, DType::kI8,  DType::kI16, DType::kI32,
+                          DType::kI64,  DType::kU8,  DType::kU16, DType::kU32,
+                          DType::kU64,  DType::kF16, DType::kF32, DType::kF64};
 
 // The value of a pattern as long double, exact for every type.
 long double value_of(DType t, uint64_t bits) {
@@ -136,8 +170,12 @@ uint64_t cast_expected(DType from, DType to, uint64_t bits) {
   const auto d = static_cast<double>(v);
   switch (to) {
     case DType::kI64: return hardware<int64_t>(d, false);
-    case DType::kU64: return d >= 0x1p63 ? hardware<int64_t>(d - 0x1p63, false) ^ (1ull << 63) : hardware<int64_t>(d, false);
-    case DType::kU32: return d >= 0x1p31 ? hardware<int32_t>(d - 0x1p31, false) ^ 0x80000000u : hardware<int32_t>(d, false);
+    case DType::kU64:
+      return d >= 0x1p63 ? hardware<int64_t>(d - 0x1p63, false) ^ (1ull << 63)
+                         : hardware<int64_t>(d, false);
+    case DType::kU32:
+      return d >= 0x1p31 ? hardware<int32_t>(d - 0x1p31, false) ^ 0x80000000u
+                         : hardware<int32_t>(d, false);
     default: return hardware<int32_t>(d, false) & mask;
   }
 }
@@ -146,7 +184,8 @@ TEST_P(Primitives, EveryCast) {
   for (DType from : kAll)
     for (DType to : kAll) {
       Array x = array_of(from, patterns(from, 203, 1));
-      Array y = apply(GetParam(), {&x}, to, [&](ops::Tape& t, std::vector<ops::Ref> in) { return t.cast(to, in[0]); });
+      Array y = apply(GetParam(), {&x}, to,
+                      [&](ops::Tape& t, std::vector<ops::Ref> in) { return t.cast(to, in[0]); });
       for (int64_t i = 0; i < x.count(); ++i) {
         uint64_t bits = bits_at(x, i);
         if (is_int(from) && is_signed(from)) {
@@ -158,7 +197,8 @@ TEST_P(Primitives, EveryCast) {
           ASSERT_TRUE(std::isnan(y.number(i)));
           continue;
         }
-        ASSERT_EQ(got, want) << info(from).name << " " << std::hex << bits << " -> " << info(to).name;
+        ASSERT_EQ(got, want) << info(from).name << " " << std::hex << bits << " -> "
+                             << info(to).name;
       }
     }
 }
@@ -176,17 +216,21 @@ template <class T> uint64_t integer_op(Prim p, T a, T b) {
   switch (p) {
     case Prim::kAdd: return to_bits(static_cast<T>(static_cast<U>(a) + static_cast<U>(b)));
     case Prim::kSub: return to_bits(static_cast<T>(static_cast<U>(a) - static_cast<U>(b)));
-    case Prim::kMul: return to_bits(static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)));
+    case Prim::kMul:
+      return to_bits(static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)));
     case Prim::kDiv:
       if (b == 0) return 0;
-      if (std::is_signed_v<T> && b == static_cast<T>(-1)) return to_bits(static_cast<T>(U{0} - static_cast<U>(a)));
+      if (std::is_signed_v<T> && b == static_cast<T>(-1))
+        return to_bits(static_cast<T>(U{0} - static_cast<U>(a)));
       return to_bits(static_cast<T>(W{a} / W{b}));
     case Prim::kRem:
       if (b == 0 || (std::is_signed_v<T> && b == static_cast<T>(-1))) return 0;
       return to_bits(static_cast<T>(W{a} % W{b}));
-    case Prim::kShl: return static_cast<U>(b) >= bits ? 0 : to_bits(static_cast<T>(static_cast<uint64_t>(a) << b));
+    case Prim::kShl:
+      return static_cast<U>(b) >= bits ? 0 : to_bits(static_cast<T>(static_cast<uint64_t>(a) << b));
     case Prim::kShr:
-      if (static_cast<U>(b) >= bits) return std::is_signed_v<T> && a < 0 ? to_bits(static_cast<T>(-1)) : 0;
+      if (static_cast<U>(b) >= bits)
+        return std::is_signed_v<T> && a < 0 ? to_bits(static_cast<T>(-1)) : 0;
       return to_bits(static_cast<T>(a >> b));
     case Prim::kAnd: return to_bits(static_cast<T>(a & b));
     case Prim::kOr: return to_bits(static_cast<T>(a | b));
@@ -198,12 +242,18 @@ template <class T> uint64_t integer_op(Prim p, T a, T b) {
 uint64_t integer_op(DType t, Prim p, uint64_t a, uint64_t b) {
   switch (t) {
     case DType::kI8: return integer_op<int8_t>(p, static_cast<int8_t>(a), static_cast<int8_t>(b));
-    case DType::kI16: return integer_op<int16_t>(p, static_cast<int16_t>(a), static_cast<int16_t>(b));
-    case DType::kI32: return integer_op<int32_t>(p, static_cast<int32_t>(a), static_cast<int32_t>(b));
-    case DType::kI64: return integer_op<int64_t>(p, static_cast<int64_t>(a), static_cast<int64_t>(b));
-    case DType::kU8: return integer_op<uint8_t>(p, static_cast<uint8_t>(a), static_cast<uint8_t>(b));
-    case DType::kU16: return integer_op<uint16_t>(p, static_cast<uint16_t>(a), static_cast<uint16_t>(b));
-    case DType::kU32: return integer_op<uint32_t>(p, static_cast<uint32_t>(a), static_cast<uint32_t>(b));
+    case DType::kI16:
+      return integer_op<int16_t>(p, static_cast<int16_t>(a), static_cast<int16_t>(b));
+    case DType::kI32:
+      return integer_op<int32_t>(p, static_cast<int32_t>(a), static_cast<int32_t>(b));
+    case DType::kI64:
+      return integer_op<int64_t>(p, static_cast<int64_t>(a), static_cast<int64_t>(b));
+    case DType::kU8:
+      return integer_op<uint8_t>(p, static_cast<uint8_t>(a), static_cast<uint8_t>(b));
+    case DType::kU16:
+      return integer_op<uint16_t>(p, static_cast<uint16_t>(a), static_cast<uint16_t>(b));
+    case DType::kU32:
+      return integer_op<uint32_t>(p, static_cast<uint32_t>(a), static_cast<uint32_t>(b));
     default: return integer_op<uint64_t>(p, a, b);
   }
 }
@@ -221,24 +271,32 @@ TEST_P(Primitives, IntegerArithmetic) {
     a.push_back(some[2]);  // an odd count: the tail too
     b.push_back(some[1]);
     Array x = array_of(t, a), y = array_of(t, b);
-    for (Prim p : {Prim::kAdd, Prim::kSub, Prim::kMul, Prim::kDiv, Prim::kRem, Prim::kShl, Prim::kShr, Prim::kAnd,
-                   Prim::kOr, Prim::kXor}) {
+    for (Prim p : {Prim::kAdd, Prim::kSub, Prim::kMul, Prim::kDiv, Prim::kRem, Prim::kShl,
+                   Prim::kShr, Prim::kAnd, Prim::kOr, Prim::kXor}) {
       Array z = apply(GetParam(), {&x, &y}, t, [&](ops::Tape& tape, std::vector<ops::Ref> in) {
         return tape.binary(p, in[0], in[1]);
       });
       const uint64_t mask = size_of(t) == 8 ? ~0ull : (1ull << (size_of(t) * 8)) - 1;
       for (int64_t i = 0; i < x.count(); ++i)
         ASSERT_EQ(bits_at(z, i), integer_op(t, p, bits_at(x, i), bits_at(y, i)) & mask)
-            << info(t).name << " prim " << static_cast<int>(p) << " of " << x.number(i) << ", " << y.number(i);
+            << info(t).name << " prim " << static_cast<int>(p) << " of " << x.number(i) << ", "
+            << y.number(i);
     }
     for (Prim p : {Prim::kEq, Prim::kNe, Prim::kLt, Prim::kLe}) {
-      Array z = apply(GetParam(), {&x, &y}, DType::kBool, [&](ops::Tape& tape, std::vector<ops::Ref> in) {
-        return tape.compare(p, in[0], in[1]);
-      });
+      Array z = apply(
+          GetParam(), {&x, &y}, DType::kBool,
+          [&](ops::Tape& tape, std::vector<ops::Ref> in) { return tape.compare(p, in[0], in[1]); });
       for (int64_t i = 0; i < x.count(); ++i) {
-        long double u = x.dtype == DType::kI64 ? static_cast<long double>(static_cast<int64_t>(bits_at(x, i))) : value_of(t, bits_at(x, i));
-        long double v = x.dtype == DType::kI64 ? static_cast<long double>(static_cast<int64_t>(bits_at(y, i))) : value_of(t, bits_at(y, i));
-        bool want = p == Prim::kEq ? u == v : p == Prim::kNe ? u != v : p == Prim::kLt ? u < v : u <= v;
+        long double u = x.dtype == DType::kI64
+                            ? static_cast<long double>(static_cast<int64_t>(bits_at(x, i)))
+                            : value_of(t, bits_at(x, i));
+        long double v = x.dtype == DType::kI64
+                            ? static_cast<long double>(static_cast<int64_t>(bits_at(y, i)))
+                            : value_of(t, bits_at(y, i));
+        bool want = p == Prim::kEq   ? u == v
+                    : p == Prim::kNe ? u != v
+                    : p == Prim::kLt ? u < v
+                                     : u <= v;
         ASSERT_EQ(z.number(i), want);
       }
     }
@@ -258,46 +316,85 @@ void floats(const std::string& cpu, DType t) {
                     : t == DType::kF32 ? std::bit_cast<uint32_t>(static_cast<float>(want))
                                        : half_from_double(want);
     if (std::isnan(want))
-      ASSERT_TRUE(std::isnan(z.number(i))) << what << "(" << x.number(i) << ", " << y.number(i) << ")";
+      ASSERT_TRUE(std::isnan(z.number(i)))
+          << what << "(" << x.number(i) << ", " << y.number(i) << ")";
     else
-      ASSERT_EQ(bits_at(z, i), bits) << info(t).name << " " << what << "(" << x.number(i) << ", " << y.number(i) << ") gave "
-                                     << z.number(i) << ", not " << want;
+      ASSERT_EQ(bits_at(z, i), bits) << info(t).name << " " << what << "(" << x.number(i) << ", "
+                                     << y.number(i) << ") gave " << z.number(i) << ", not " << want;
   };
-  struct Binary { Prim p; const char* name; double (*f)(double, double); float (*g)(float, float); };
+  struct Binary {
+    Prim p;
+    const char* name;
+    double (*f)(double, double);
+    float (*g)(float, float);
+  };
   const Binary binaries[] = {
-      {Prim::kAdd, "add", [](double p, double q) { return p + q; }, [](float p, float q) { return p + q; }},
-      {Prim::kSub, "sub", [](double p, double q) { return p - q; }, [](float p, float q) { return p - q; }},
-      {Prim::kMul, "mul", [](double p, double q) { return p * q; }, [](float p, float q) { return p * q; }},
-      {Prim::kDiv, "div", [](double p, double q) { return p / q; }, [](float p, float q) { return p / q; }},
-      {Prim::kRem, "rem", [](double p, double q) { return std::fmod(p, q); }, [](float p, float q) { return std::fmod(p, q); }},
+      {Prim::kAdd, "add", [](double p, double q) { return p + q; },
+       [](float p, float q) { return p + q; }},
+      {Prim::kSub, "sub", [](double p, double q) { return p - q; },
+       [](float p, float q) { return p - q; }},
+      {Prim::kMul, "mul", [](double p, double q) { return p * q; },
+       [](float p, float q) { return p * q; }},
+      {Prim::kDiv, "div", [](double p, double q) { return p / q; },
+       [](float p, float q) { return p / q; }},
+      {Prim::kRem, "rem", [](double p, double q) { return std::fmod(p, q); },
+       [](float p, float q) { return std::fmod(p, q); }},
       {Prim::kCopySign, "copysign", [](double p, double q) { return std::copysign(p, q); },
        [](float p, float q) { return std::copysign(p, q); }}};
   for (const Binary& o : binaries) {
-    Array z = apply(cpu, {&x, &y}, t, [&](ops::Tape& tape, std::vector<ops::Ref> in) { return tape.binary(o.p, in[0], in[1]); });
+    Array z = apply(cpu, {&x, &y}, t, [&](ops::Tape& tape, std::vector<ops::Ref> in) {
+      return tape.binary(o.p, in[0], in[1]);
+    });
     for (int64_t i = 0; i < x.count(); ++i) {
       double p = x.number(i), q = y.number(i);
       if (o.p == Prim::kCopySign && (std::isnan(p) || std::isnan(q))) continue;
-      same(z, i, t == DType::kF64 ? o.f(p, q) : static_cast<double>(o.g(static_cast<float>(p), static_cast<float>(q))), o.name);
+      same(z, i,
+           t == DType::kF64
+               ? o.f(p, q)
+               : static_cast<double>(o.g(static_cast<float>(p), static_cast<float>(q))),
+           o.name);
     }
   }
-  struct Unary { Prim p; const char* name; double (*f)(double); float (*g)(float); };
-  const Unary unaries[] = {{Prim::kNeg, "neg", [](double v) { return -v; }, [](float v) { return -v; }},
-                           {Prim::kAbs, "abs", [](double v) { return std::fabs(v); }, [](float v) { return std::fabs(v); }},
-                           {Prim::kSqrt, "sqrt", [](double v) { return std::sqrt(v); }, [](float v) { return std::sqrt(v); }},
-                           {Prim::kFloor, "floor", [](double v) { return std::floor(v); }, [](float v) { return std::floor(v); }},
-                           {Prim::kCeil, "ceil", [](double v) { return std::ceil(v); }, [](float v) { return std::ceil(v); }},
-                           {Prim::kTrunc, "trunc", [](double v) { return std::trunc(v); }, [](float v) { return std::trunc(v); }},
-                           {Prim::kRint, "rint", [](double v) { return std::rint(v); }, [](float v) { return std::rint(v); }}};
+  struct Unary {
+    Prim p;
+    const char* name;
+    double (*f)(double);
+    float (*g)(float);
+  };
+  const Unary unaries[] = {
+      {Prim::kNeg, "neg", [](double v) { return -v; }, [](float v) { return -v; }},
+      {Prim::kAbs, "abs", [](double v) { return std::fabs(v); },
+       [](float v) { return std::fabs(v); }},
+      {Prim::kSqrt, "sqrt", [](double v) { return std::sqrt(v); },
+       [](float v) { return std::sqrt(v); }},
+      {Prim::kFloor, "floor", [](double v) { return std::floor(v); },
+       [](float v) { return std::floor(v); }},
+      {Prim::kCeil, "ceil", [](double v) { return std::ceil(v); },
+       [](float v) { return std::ceil(v); }},
+      {Prim::kTrunc, "trunc", [](double v) { return std::trunc(v); },
+       [](float v) { return std::trunc(v); }},
+      {Prim::kRint, "rint", [](double v) { return std::rint(v); },
+       [](float v) { return std::rint(v); }}};
   for (const Unary& o : unaries) {
-    Array z = apply(cpu, {&x}, t, [&](ops::Tape& tape, std::vector<ops::Ref> in) { return tape.unary(o.p, in[0]); });
+    Array z = apply(cpu, {&x}, t, [&](ops::Tape& tape, std::vector<ops::Ref> in) {
+      return tape.unary(o.p, in[0]);
+    });
     for (int64_t i = 0; i < x.count(); ++i)
-      same(z, i, t == DType::kF64 ? o.f(x.number(i)) : static_cast<double>(o.g(static_cast<float>(x.number(i)))), o.name);
+      same(z, i,
+           t == DType::kF64 ? o.f(x.number(i))
+                            : static_cast<double>(o.g(static_cast<float>(x.number(i)))),
+           o.name);
   }
   for (Prim p : {Prim::kEq, Prim::kNe, Prim::kLt, Prim::kLe}) {
-    Array z = apply(cpu, {&x, &y}, DType::kBool, [&](ops::Tape& tape, std::vector<ops::Ref> in) { return tape.compare(p, in[0], in[1]); });
+    Array z = apply(cpu, {&x, &y}, DType::kBool, [&](ops::Tape& tape, std::vector<ops::Ref> in) {
+      return tape.compare(p, in[0], in[1]);
+    });
     for (int64_t i = 0; i < x.count(); ++i) {
       double u = x.number(i), v = y.number(i);
-      ASSERT_EQ(z.number(i), p == Prim::kEq ? u == v : p == Prim::kNe ? u != v : p == Prim::kLt ? u < v : u <= v);
+      ASSERT_EQ(z.number(i), p == Prim::kEq   ? u == v
+                             : p == Prim::kNe ? u != v
+                             : p == Prim::kLt ? u < v
+                                              : u <= v);
     }
   }
 }
@@ -310,8 +407,12 @@ TEST_P(Primitives, EveryHalfRoundTrips) {
   std::vector<uint64_t> all;
   for (uint64_t i = 0; i < 65536; ++i) all.push_back(i);
   Array x = array_of(DType::kF16, all);
-  Array wide = apply(GetParam(), {&x}, DType::kF32, [](ops::Tape& t, std::vector<ops::Ref> in) { return t.cast(DType::kF32, in[0]); });
-  Array back = apply(GetParam(), {&wide}, DType::kF16, [](ops::Tape& t, std::vector<ops::Ref> in) { return t.cast(DType::kF16, in[0]); });
+  Array wide = apply(GetParam(), {&x}, DType::kF32, [](ops::Tape& t, std::vector<ops::Ref> in) {
+    return t.cast(DType::kF32, in[0]);
+  });
+  Array back = apply(GetParam(), {&wide}, DType::kF16, [](ops::Tape& t, std::vector<ops::Ref> in) {
+    return t.cast(DType::kF16, in[0]);
+  });
   for (int64_t i = 0; i < 65536; ++i) {
     double v = double_from_half(static_cast<uint16_t>(i));
     if (std::isnan(v)) {
@@ -327,18 +428,25 @@ TEST_P(Primitives, FusedMultiplyAddRoundsOnce) {
   std::mt19937 g(1);
   std::vector<uint64_t> a, b, c;
   for (int i = 0; i < 5001; ++i) {
-    auto draw = [&] { return std::ldexp(1.0f + static_cast<float>(g() >> 9) * 0x1p-23f, static_cast<int>(g() % 30) - 15); };
-    float x = draw(), y = draw(), z = -x * y * (i % 3 ? 1.0f : 0x1p-23f);  // cancellation and far apart
+    auto draw = [&] {
+      return std::ldexp(1.0f + static_cast<float>(g() >> 9) * 0x1p-23f,
+                        static_cast<int>(g() % 30) - 15);
+    };
+    float x = draw(), y = draw(),
+          z = -x * y * (i % 3 ? 1.0f : 0x1p-23f);  // cancellation and far apart
     a.push_back(std::bit_cast<uint32_t>(x));
     b.push_back(std::bit_cast<uint32_t>(y));
     c.push_back(std::bit_cast<uint32_t>(z));
   }
   Array x = array_of(DType::kF32, a), y = array_of(DType::kF32, b), z = array_of(DType::kF32, c);
-  Array out = apply(GetParam(), {&x, &y, &z}, DType::kF32, [](ops::Tape& t, std::vector<ops::Ref> in) {
-    return t.push({Prim::kFma, DType::kF32, in[0], in[1], in[2], 0});
-  });
+  Array out =
+      apply(GetParam(), {&x, &y, &z}, DType::kF32, [](ops::Tape& t, std::vector<ops::Ref> in) {
+        return t.push({Prim::kFma, DType::kF32, in[0], in[1], in[2], 0});
+      });
   for (int64_t i = 0; i < x.count(); ++i)
-    ASSERT_EQ(out.number(i), std::fma(static_cast<float>(x.number(i)), static_cast<float>(y.number(i)), static_cast<float>(z.number(i))));
+    ASSERT_EQ(out.number(i),
+              std::fma(static_cast<float>(x.number(i)), static_cast<float>(y.number(i)),
+                       static_cast<float>(z.number(i))));
 }
 
 TEST_P(Primitives, NoContraction) {
@@ -357,7 +465,10 @@ TEST_P(Primitives, NoContraction) {
 TEST_P(Primitives, ElementaryFunctionsInsideKernels) {
   // Their accuracy is math_test's matter; here: widths, tails, control flow inside a loop, f16.
   using ops::MathFn;
-  struct Row { MathFn fn; double (*f)(double, double); };
+  struct Row {
+    MathFn fn;
+    double (*f)(double, double);
+  };
   const Row rows[] = {{MathFn::exp, [](double a, double) { return std::exp(a); }},
                       {MathFn::log1p, [](double a, double) { return std::log1p(a); }},
                       {MathFn::sin, [](double a, double) { return std::sin(a); }},
@@ -380,32 +491,45 @@ TEST_P(Primitives, ElementaryFunctionsInsideKernels) {
         const double u = t == DType::kF16 ? 0x1p-10 : t == DType::kF32 ? 0x1p-21 : 0x1p-50;
         for (int64_t i = 0; i < n; ++i) {
           double want = row.f(x.number(i), y.number(i));
-          if (std::isnan(want)) ASSERT_TRUE(std::isnan(z.number(i)));
-          else if (t == DType::kF16 && std::abs(want) > 65504) ASSERT_TRUE(std::isinf(z.number(i)));
-          else if (t == DType::kF32 && std::abs(want) > 3e38) ASSERT_TRUE(std::isinf(z.number(i)));
-          else if (std::isinf(want)) ASSERT_EQ(z.number(i), want);
-          else ASSERT_NEAR(z.number(i), want, std::abs(want) * u + 1e-7 * (t == DType::kF16))
-              << ops::math_name(row.fn) << " of " << x.number(i) << ", " << y.number(i);
+          if (std::isnan(want))
+            ASSERT_TRUE(std::isnan(z.number(i)));
+          else if (t == DType::kF16 && std::abs(want) > 65504)
+            ASSERT_TRUE(std::isinf(z.number(i)));
+          else if (t == DType::kF32 && std::abs(want) > 3e38)
+            ASSERT_TRUE(std::isinf(z.number(i)));
+          else if (std::isinf(want))
+            ASSERT_EQ(z.number(i), want);
+          else
+            ASSERT_NEAR(z.number(i), want, std::abs(want) * u + 1e-7 * (t == DType::kF16))
+                << ops::math_name(row.fn) << " of " << x.number(i) << ", " << y.number(i);
         }
       }
     }
 }
 
 TEST_P(Primitives, BoolLogicAndBitcasts) {
-  Array p = array_of(DType::kBool, patterns(DType::kBool, 70, 0)), q = array_of(DType::kBool, patterns(DType::kBool, 70, 1));
+  Array p = array_of(DType::kBool, patterns(DType::kBool, 70, 0)),
+        q = array_of(DType::kBool, patterns(DType::kBool, 70, 1));
   for (Prim prim : {Prim::kAnd, Prim::kOr, Prim::kXor, Prim::kLt, Prim::kLe, Prim::kEq}) {
-    Array z = apply(GetParam(), {&p, &q}, DType::kBool, [&](ops::Tape& t, std::vector<ops::Ref> in) {
-      return t.push({prim, DType::kBool, in[0], in[1], {}, 0});
-    });
+    Array z =
+        apply(GetParam(), {&p, &q}, DType::kBool, [&](ops::Tape& t, std::vector<ops::Ref> in) {
+          return t.push({prim, DType::kBool, in[0], in[1], {}, 0});
+        });
     for (int64_t i = 0; i < 70; ++i) {
       bool a = p.number(i) != 0, b = q.number(i) != 0;
-      bool want = prim == Prim::kAnd ? a && b : prim == Prim::kOr ? a || b : prim == Prim::kXor ? a != b
-                  : prim == Prim::kLt ? !a && b : prim == Prim::kLe ? !a || b : a == b;
+      bool want = prim == Prim::kAnd   ? a && b
+                  : prim == Prim::kOr  ? a || b
+                  : prim == Prim::kXor ? a != b
+                  : prim == Prim::kLt  ? !a && b
+                  : prim == Prim::kLe  ? !a || b
+                                       : a == b;
       ASSERT_EQ(z.number(i), want);
     }
   }
   Array h = array_of(DType::kF16, patterns(DType::kF16, 70, 2));
-  Array bits = apply(GetParam(), {&h}, DType::kU16, [](ops::Tape& t, std::vector<ops::Ref> in) { return t.bitcast(DType::kU16, in[0]); });
+  Array bits = apply(GetParam(), {&h}, DType::kU16, [](ops::Tape& t, std::vector<ops::Ref> in) {
+    return t.bitcast(DType::kU16, in[0]);
+  });
   for (int64_t i = 0; i < 70; ++i)
     if (!std::isnan(h.number(i))) {
       ASSERT_EQ(bits_at(bits, i), bits_at(h, i));

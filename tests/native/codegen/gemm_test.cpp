@@ -22,11 +22,11 @@ struct Case {
   int64_t batch = 1, m = 1, n = 1, k = 1;
   bool a_transposed = false, b_transposed = false, c_transposed = false;
   bool symbolic_m = false, symbolic_n = false, symbolic_k = false;
-  bool bias_relu = false;   // max(acc + bias[n], 0)
-  bool heavy = false;       // a long epilogue: goes through a tile buffer
-  bool in_place = false;    // C += A B
-  bool prologue = false;    // (A + 1) * (2 B)
-  bool b_shared = false;    // one B for all batches
+  bool bias_relu = false;  // max(acc + bias[n], 0)
+  bool heavy = false;      // a long epilogue: goes through a tile buffer
+  bool in_place = false;   // C += A B
+  bool prologue = false;   // (A + 1) * (2 B)
+  bool b_shared = false;   // one B for all batches
   DType type = DType::kF32;
   double cost_ns = 0;
 };
@@ -106,14 +106,17 @@ void check(const std::string& cpu, Case c) {
     // f16 is accumulated in f32 and rounded once.
     double bound = c.type == DType::kF16
                        ? static_cast<double>(magnitude) * terms * 0x1p-24 +
-                             (std::abs(static_cast<double>(exact)) + static_cast<double>(magnitude) * terms * 0x1p-24) * u
+                             (std::abs(static_cast<double>(exact)) +
+                              static_cast<double>(magnitude) * terms * 0x1p-24) *
+                                 u
                        : terms * u / (1 - terms * u) * static_cast<double>(magnitude);
     if (c.bias_relu) exact += bias.number(x);
     if (c.in_place) exact += before.number(i);
     if (c.bias_relu || c.in_place) bound += 2 * u * (std::abs(static_cast<double>(exact)) + bound);
     if (c.bias_relu && exact < 0) exact = 0;
     if (is_float(c.type)) {
-      ASSERT_LE(std::abs(static_cast<double>(out.number(i) - exact)), bound + 1e-300) << "element " << i;
+      ASSERT_LE(std::abs(static_cast<double>(out.number(i) - exact)), bound + 1e-300)
+          << "element " << i;
     } else if (is_bool(c.type)) {
       ASSERT_EQ(out.number(i), exact != 0);
     } else {
@@ -125,9 +128,7 @@ void check(const std::string& cpu, Case c) {
   }
 }
 
-TEST_P(Gemm, TheExample) {
-  check(GetParam(), {.m = 1, .n = 64, .k = 128, .bias_relu = true});
-}
+TEST_P(Gemm, TheExample) { check(GetParam(), {.m = 1, .n = 64, .k = 128, .bias_relu = true}); }
 
 TEST_P(Gemm, RowVectors) {
   for (int64_t n : {1, 3, 10, 16, 64, 100, 300})
@@ -143,21 +144,39 @@ TEST_P(Gemm, ColumnVectorsAndDots) {
 }
 
 TEST_P(Gemm, OddSizes) {
-  for (auto [m, n, k] : {std::array<int64_t, 3>{2, 2, 2}, {3, 5, 7}, {5, 17, 9}, {6, 64, 33},
-                         {7, 65, 16}, {13, 33, 40}, {32, 64, 128}, {31, 10, 64}, {50, 100, 3}})
+  for (auto [m, n, k] : {std::array<int64_t, 3>{2, 2, 2},
+                         {3, 5, 7},
+                         {5, 17, 9},
+                         {6, 64, 33},
+                         {7, 65, 16},
+                         {13, 33, 40},
+                         {32, 64, 128},
+                         {31, 10, 64},
+                         {50, 100, 3}})
     for (bool ta : {false, true})
       for (bool tb : {false, true})
-        check(GetParam(), {.m = m, .n = n, .k = k, .a_transposed = ta, .b_transposed = tb,
-                           .bias_relu = true});
+        check(GetParam(),
+              {.m = m, .n = n, .k = k, .a_transposed = ta, .b_transposed = tb, .bias_relu = true});
 }
 
 TEST_P(Gemm, SymbolicSizes) {
   for (int64_t m : {2, 5, 6, 13, 40})
     for (int64_t n : {2, 17, 64, 70})
-      check(GetParam(), {.m = m, .n = n, .k = 21, .symbolic_m = true, .symbolic_n = n != 64,
-                         .symbolic_k = m == 13, .bias_relu = true});
-  check(GetParam(), {.batch = 3, .m = 5, .n = 9, .k = 4, .b_transposed = true, .symbolic_m = true,
-                     .symbolic_n = true, .symbolic_k = true});
+      check(GetParam(), {.m = m,
+                         .n = n,
+                         .k = 21,
+                         .symbolic_m = true,
+                         .symbolic_n = n != 64,
+                         .symbolic_k = m == 13,
+                         .bias_relu = true});
+  check(GetParam(), {.batch = 3,
+                     .m = 5,
+                     .n = 9,
+                     .k = 4,
+                     .b_transposed = true,
+                     .symbolic_m = true,
+                     .symbolic_n = true,
+                     .symbolic_k = true});
 }
 
 TEST_P(Gemm, BatchesAndPrologues) {
@@ -169,16 +188,21 @@ TEST_P(Gemm, EpiloguesThatMustNotRunTwice) {
   for (int64_t m : {1, 6, 7, 20})
     for (int64_t n : {1, 10, 64, 70})
       for (bool symbolic : {false, true})
-        check(GetParam(), {.m = m, .n = n, .k = 8, .symbolic_m = symbolic && m > 1,
-                           .in_place = true});
+        check(GetParam(),
+              {.m = m, .n = n, .k = 8, .symbolic_m = symbolic && m > 1, .in_place = true});
 }
 
 TEST_P(Gemm, HeavyEpilogueAndTransposedResult) {
   for (int64_t m : {2, 13, 40}) {
     check(GetParam(), {.m = m, .n = 67, .k = 9, .bias_relu = true, .heavy = true});
     check(GetParam(), {.m = m, .n = 33, .k = 9, .c_transposed = true, .bias_relu = true});
-    check(GetParam(), {.m = m, .n = 33, .k = 9, .a_transposed = true, .b_transposed = true,
-                       .c_transposed = true, .bias_relu = true});
+    check(GetParam(), {.m = m,
+                       .n = 33,
+                       .k = 9,
+                       .a_transposed = true,
+                       .b_transposed = true,
+                       .c_transposed = true,
+                       .bias_relu = true});
   }
 }
 
@@ -192,7 +216,8 @@ TEST_P(Gemm, PackedAndDivided) {
 TEST_P(Gemm, OneRowAndALargeMatrix) {
   check(GetParam(), {.m = 1, .n = 300, .k = 331, .bias_relu = true});
   check(GetParam(), {.m = 1, .n = 2500, .k = 45, .in_place = true});
-  check(GetParam(), {.m = 1, .n = 2500, .k = 45, .symbolic_n = true, .type = DType::kF64, .cost_ns = 1e6});
+  check(GetParam(),
+        {.m = 1, .n = 2500, .k = 45, .symbolic_n = true, .type = DType::kF64, .cost_ns = 1e6});
   check(GetParam(), {.m = 1, .n = 1000, .k = 150, .type = DType::kF16});
 }
 

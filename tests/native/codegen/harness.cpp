@@ -134,8 +134,7 @@ struct RunnerServices {
       auto* alloc = std::get_if<schedule::AllocResult>(&s.v);
       if (alloc == nullptr || alloc->result != index) continue;
       const schedule::Buffer& b = r.program.buffer(alloc->buffer);
-      r.results[index] =
-          make_array(b.dtype, std::vector<int64_t>(shape, shape + b.shape.size()));
+      r.results[index] = make_array(b.dtype, std::vector<int64_t>(shape, shape + b.shape.size()));
       memset(r.results[index].memory.data(), 0xcd, r.results[index].memory.size());
       return r.results[index].data();
     }

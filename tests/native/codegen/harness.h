@@ -25,8 +25,8 @@ struct Array {
   int64_t count() const;
   // Element by its number in C order.
   uint8_t* at(int64_t flat);
-  double number(int64_t flat);           // f16 and bool too
-  void set(int64_t flat, double v);      // converted with a C cast
+  double number(int64_t flat);       // f16 and bool too
+  void set(int64_t flat, double v);  // converted with a C cast
 };
 
 // layout: a permutation of axes from slow to fast; negative[i]: axis i runs backwards; gap: elements are
@@ -44,8 +44,8 @@ class Runner {
   ir::Graph graph;
   schedule::Program program;
   std::vector<int64_t> scalars;
-  std::vector<int64_t> symbols;         // values, by symbol
-  std::string cpu;                      // "" for the host
+  std::vector<int64_t> symbols;  // values, by symbol
+  std::string cpu;               // "" for the host
 
   ir::Dim dim(int64_t v) { return graph.dims.constant(v); }
   ir::Dim symbol(const std::string& name, int64_t value,
@@ -53,8 +53,8 @@ class Runner {
   ir::Shape shape(const std::vector<int64_t>& v);
 
   BufferId argument(Array& a);
-  BufferId result(DType t, ir::Shape shape);     // C order; emits its AllocResult
-  BufferId arena(DType t, ir::Shape shape);      // C order, planned statically
+  BufferId result(DType t, ir::Shape shape);  // C order; emits its AllocResult
+  BufferId arena(DType t, ir::Shape shape);   // C order, planned statically
   BufferId constant(DType t, std::vector<int64_t> shape, std::vector<uint8_t> bytes);
 
   // How a kernel with these axes reads a buffer: axes[i] is the buffer's axis that kernel axis i walks

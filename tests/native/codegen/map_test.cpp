@@ -83,8 +83,8 @@ TEST_P(Map, BroadcastingAndFortranOrder) {
   std::vector<int64_t> shape{3, 5, 37};
   Array c = make_array(DType::kF32, shape), f = make_array(DType::kF32, shape, {2, 1, 0});
   Array row = make_array(DType::kF32, {37}), column = make_array(DType::kF32, {5, 1});
-  Array all = make_array(DType::kF32, {1}), mixed = make_array(DType::kF32, shape, {1, 2, 0},
-                                                               {true, false, true}, 2);
+  Array all = make_array(DType::kF32, {1}),
+        mixed = make_array(DType::kF32, shape, {1, 2, 0}, {true, false, true}, 2);
   uint32_t seed = 1;
   for (Array* a : {&c, &f, &row, &column, &all, &mixed}) fill_random(*a, seed++);
   for (Array* a : {&c, &f, &mixed})
@@ -193,11 +193,13 @@ TEST_P(Map, TheLongerAxisIsDivided) {
   Kernel k = r.kernel(Kernel::Kind::kMap, r.shape({3, 700}));
   k.cost_ns = 1e6;
   k.loads = {r.broadcast(a, 2), r.broadcast(b, 2)};
-  k.stores = {{k.tape.add(k.tape.load(DType::kF64, 0), k.tape.load(DType::kF64, 1)), r.broadcast(z, 2)}};
+  k.stores = {
+      {k.tape.add(k.tape.load(DType::kF64, 0), k.tape.load(DType::kF64, 1)), r.broadcast(z, 2)}};
   r.push(std::move(k));
   ASSERT_EQ(r.run(), 0);
   EXPECT_EQ(r.pieces, 5);
-  for (int64_t i = 0; i < 2100; ++i) ASSERT_EQ(r.output().number(i), x.number(i) + row.number(i % 700));
+  for (int64_t i = 0; i < 2100; ++i)
+    ASSERT_EQ(r.output().number(i), x.number(i) + row.number(i % 700));
 }
 
 TEST_P(Map, ForLoopCarriesABufferAndPolls) {
@@ -245,8 +247,8 @@ TEST_P(Map, CheckRaisesWithItsPayload) {
   ir::DimTable& d = r.graph.dims;
   schedule::Check passes{artifact::Predicate::Op::kLt, m, n, 1, {n}};
   // 7 // -3 == -3, 7 % -3 == -2
-  schedule::Check fails{artifact::Predicate::Op::kLe, n, m, 2,
-                        {n, m, d.floordiv(n, m), d.mod(n, m)}};
+  schedule::Check fails{
+      artifact::Predicate::Op::kLe, n, m, 2, {n, m, d.floordiv(n, m), d.mod(n, m)}};
   r.push(passes);
   r.push(fails);
   EXPECT_EQ(r.run(), 3);
@@ -284,7 +286,8 @@ TEST_P(Map, ArenaLeaseCopyAndHostCall) {
     EXPECT_EQ(site, 4u);
     EXPECT_EQ(count, 1u);
     for (int64_t i = 0; i < o[0].shape[0]; ++i)
-      seen.push_back(*reinterpret_cast<double*>(static_cast<char*>(o[0].data) + i * o[0].strides[0]));
+      seen.push_back(
+          *reinterpret_cast<double*>(static_cast<char*>(o[0].data) + i * o[0].strides[0]));
     return 0;
   };
   ASSERT_EQ(r.run(), 0);
@@ -341,8 +344,8 @@ TEST(Blob, RunsWhereverItIsPut) {
   BufferId z = r.result(DType::kF32, r.shape({5}));
   Kernel k = r.kernel(Kernel::Kind::kMap, r.shape({5}));
   k.loads = {r.access(a, {0}), r.access(b, {0})};
-  k.stores = {{k.tape.mul(k.tape.load(DType::kF32, 0), k.tape.load(DType::kF32, 1)),
-               r.access(z, {0})}};
+  k.stores = {
+      {k.tape.mul(k.tape.load(DType::kF32, 0), k.tape.load(DType::kF32, 1)), r.access(z, {0})}};
   r.push(std::move(k));
   for (int again = 0; again < 2; ++again) {  // run() maps it anew each time
     ASSERT_EQ(r.run(), 0);

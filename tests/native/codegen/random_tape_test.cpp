@@ -21,8 +21,9 @@ INSTANTIATE_TEST_SUITE_P(Levels, RandomTape, ::testing::ValuesIn(cpu_levels()), 
   return s;
 });
 
-constexpr DType kTypes[] = {DType::kBool, DType::kI8,  DType::kI16, DType::kI32, DType::kI64, DType::kU8,
-                            DType::kU16,  DType::kU32, DType::kU64, DType::kF16, DType::kF32, DType::kF64};
+constexpr DType kTypes[] = {DType::kBool, DType::kI8,  DType::kI16, DType::kI32,
+                            DType::kI64,  DType::kU8,  DType::kU16, DType::kU32,
+                            DType::kU64,  DType::kF16, DType::kF32, DType::kF64};
 
 struct Generator {
   std::mt19937 random;
@@ -39,10 +40,12 @@ struct Generator {
 
   void grow() {
     const DType t = kTypes[below(std::size(kTypes))];
-    constexpr Prim kFloat[] = {Prim::kAdd, Prim::kSub,   Prim::kMul,  Prim::kDiv,   Prim::kRem,  Prim::kNeg,     Prim::kAbs,
-                               Prim::kSqrt, Prim::kFloor, Prim::kCeil, Prim::kTrunc, Prim::kRint, Prim::kCopySign};
-    constexpr Prim kInt[] = {Prim::kAdd, Prim::kSub, Prim::kMul, Prim::kDiv, Prim::kRem, Prim::kNeg,
-                             Prim::kAbs, Prim::kAnd, Prim::kOr,  Prim::kXor, Prim::kShl, Prim::kShr};
+    constexpr Prim kFloat[] = {Prim::kAdd,   Prim::kSub,  Prim::kMul,     Prim::kDiv,   Prim::kRem,
+                               Prim::kNeg,   Prim::kAbs,  Prim::kSqrt,    Prim::kFloor, Prim::kCeil,
+                               Prim::kTrunc, Prim::kRint, Prim::kCopySign};
+    constexpr Prim kInt[] = {Prim::kAdd, Prim::kSub, Prim::kMul, Prim::kDiv,
+                             Prim::kRem, Prim::kNeg, Prim::kAbs, Prim::kAnd,
+                             Prim::kOr,  Prim::kXor, Prim::kShl, Prim::kShr};
     constexpr Prim kBool[] = {Prim::kAnd, Prim::kOr, Prim::kXor};
     constexpr Prim kCompare[] = {Prim::kEq, Prim::kNe, Prim::kLt, Prim::kLe};
     switch (below(8)) {
@@ -52,10 +55,14 @@ struct Generator {
       case 3: values.push_back(tape.integer(t, static_cast<int64_t>(below(9)) - 3)); return;
       default: break;
     }
-    Prim p = is_float(t) ? kFloat[below(std::size(kFloat))] : is_bool(t) ? kBool[below(3)] : kInt[below(std::size(kInt))];
+    Prim p = is_float(t)  ? kFloat[below(std::size(kFloat))]
+             : is_bool(t) ? kBool[below(3)]
+                          : kInt[below(std::size(kInt))];
     // Signs of NaN and of what a NaN is made into are not determined.
-    if (ops::prim_arity(p) == 1) values.push_back(tape.unary(p, of(t)));
-    else values.push_back(tape.binary(p, of(t), of(t)));
+    if (ops::prim_arity(p) == 1)
+      values.push_back(tape.unary(p, of(t)));
+    else
+      values.push_back(tape.binary(p, of(t), of(t)));
   }
 };
 
@@ -67,9 +74,11 @@ TEST_P(RandomTape, AgreesWithTheInterpreter) {
     Runner r;
     r.cpu = GetParam();
     std::mt19937 g(seed);
-    const std::vector<int64_t> shape{1 + static_cast<int64_t>(g() % 3), 1 + static_cast<int64_t>(g() % 70)};
+    const std::vector<int64_t> shape{1 + static_cast<int64_t>(g() % 3),
+                                     1 + static_cast<int64_t>(g() % 70)};
     const bool symbolic = g() % 2 && shape[0] > 1 && shape[1] > 1;
-    ir::Shape extents = symbolic ? ir::Shape{r.symbol("n", shape[0]), r.symbol("m", shape[1])} : r.shape(shape);
+    ir::Shape extents =
+        symbolic ? ir::Shape{r.symbol("n", shape[0]), r.symbol("m", shape[1])} : r.shape(shape);
     Kernel k = r.kernel(Kernel::Kind::kMap, extents);
     Generator make{std::mt19937(seed + 1000), k.tape, {}};
     std::vector<std::unique_ptr<Array>> arrays;
@@ -77,13 +86,18 @@ TEST_P(RandomTape, AgreesWithTheInterpreter) {
     for (int i = 0; i < 4; ++i) {
       const DType t = kTypes[g() % std::size(kTypes)];
       const int form = static_cast<int>(g() % 5);
-      std::vector<int64_t> s = form == 0 ? std::vector<int64_t>{shape[1]} : form == 1 ? std::vector<int64_t>{shape[0]} : shape;
+      std::vector<int64_t> s = form == 0   ? std::vector<int64_t>{shape[1]}
+                               : form == 1 ? std::vector<int64_t>{shape[0]}
+                                           : shape;
       auto a = std::make_unique<Array>(
           form < 2 ? make_array(t, s, {}, {g() % 2 == 1}, 1 + g() % 2)
-                   : make_array(t, s, form == 3 ? std::vector<int>{1, 0} : std::vector<int>{}, {g() % 4 == 0, g() % 4 == 0}));
+                   : make_array(t, s, form == 3 ? std::vector<int>{1, 0} : std::vector<int>{},
+                                {g() % 4 == 0, g() % 4 == 0}));
       fill_random(*a, seed * 10 + i, -9, 9);
       BufferId id = r.argument(*a);
-      axes.push_back(form == 0 ? std::vector<int>{-1, 0} : form == 1 ? std::vector<int>{0, -1} : std::vector<int>{0, 1});
+      axes.push_back(form == 0   ? std::vector<int>{-1, 0}
+                     : form == 1 ? std::vector<int>{0, -1}
+                                 : std::vector<int>{0, 1});
       k.loads.push_back(r.access(id, axes.back()));
       make.values.push_back(k.tape.load(t, static_cast<uint32_t>(i)));
       arrays.push_back(std::move(a));
@@ -120,7 +134,8 @@ TEST_P(RandomTape, AgreesWithTheInterpreter) {
           if (is_nan(t, *want)) {
             ASSERT_TRUE(is_nan(t, got));
           } else {
-            ASSERT_EQ(got, *want) << "store " << s << " of type " << info(t).name << " at " << i << ", " << j;
+            ASSERT_EQ(got, *want) << "store " << s << " of type " << info(t).name << " at " << i
+                                  << ", " << j;
           }
         }
       }

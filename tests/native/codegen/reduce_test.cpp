@@ -112,8 +112,8 @@ std::vector<double> expected(Array& x, std::vector<int> axes, size_t kept, Reduc
   return out;
 }
 
-constexpr ReduceKind kKinds[] = {ReduceKind::kSum,    ReduceKind::kProd,   ReduceKind::kMin,
-                                 ReduceKind::kMax,    ReduceKind::kAny,    ReduceKind::kAll,
+constexpr ReduceKind kKinds[] = {ReduceKind::kSum,    ReduceKind::kProd,  ReduceKind::kMin,
+                                 ReduceKind::kMax,    ReduceKind::kAny,   ReduceKind::kAll,
                                  ReduceKind::kArgMin, ReduceKind::kArgMax};
 
 void compare(Array& x, std::vector<int> axes, size_t kept, ReduceKind kind, const Options& o) {
@@ -197,9 +197,12 @@ TEST_P(Reduce, NaNInfinityAndFirstPosition) {
         for (auto [i, v] : put) x.set(i, v);
         std::vector<double> want = expected(x, {0}, 0, kind, DType::kF32);
         std::vector<double> got = reduce(x, {0}, 0, kind, DType::kF32, {GetParam()});
-        if (std::isnan(want[0])) EXPECT_TRUE(std::isnan(got[0]));
-        else if (kind == ReduceKind::kSum && !std::isinf(want[0])) EXPECT_NEAR(got[0], want[0], 1e-4);
-        else EXPECT_EQ(got[0], want[0]);
+        if (std::isnan(want[0]))
+          EXPECT_TRUE(std::isnan(got[0]));
+        else if (kind == ReduceKind::kSum && !std::isinf(want[0]))
+          EXPECT_NEAR(got[0], want[0], 1e-4);
+        else
+          EXPECT_EQ(got[0], want[0]);
       }
   // All equal to what a fold starts from, and all NaN: the first one.
   for (double v : {-inf, inf, nan}) {

@@ -11,10 +11,15 @@ struct DimTest : ::testing::Test {
   SymbolId n_id, m_id;
   Dim n, m;
   void SetUp() override {
-    n_id = t.add_symbol({.name = "n", .kind = artifact::Symbol::Kind::kShape, .range = {2, INT64_MAX},
+    n_id = t.add_symbol({.name = "n",
+                         .kind = artifact::Symbol::Kind::kShape,
+                         .range = {2, INT64_MAX},
                          .example = 7});
-    m_id = t.add_symbol({.name = "m", .kind = artifact::Symbol::Kind::kScalar, .array = 1,
-                         .range = {-5, 5}, .example = -3});
+    m_id = t.add_symbol({.name = "m",
+                         .kind = artifact::Symbol::Kind::kScalar,
+                         .array = 1,
+                         .range = {-5, 5},
+                         .example = -3});
     n = t.symbol(n_id);
     m = t.symbol(m_id);
   }
@@ -62,18 +67,26 @@ TEST_F(DimTest, ExamplesAndExpressionsAgree) {
   Dim e = t.add(t.mul(t.floordiv(n, c(2)), t.mod(m, c(4))), t.max(n, t.mul(m, c(-4))));
   ASSERT_TRUE(t.example(e).has_value());
   EXPECT_EQ(*t.example(e), 3 * 1 + 12);
-  EXPECT_EQ(t.as_constant(t.substitute(e, [&](SymbolId s) {
-    return std::optional<Dim>(c(s == n_id ? 7 : -3));
-  })), 15);
+  EXPECT_EQ(t.as_constant(t.substitute(
+                e, [&](SymbolId s) { return std::optional<Dim>(c(s == n_id ? 7 : -3)); })),
+            15);
   // The postfix code in the artifact evaluates to the same number.
   std::vector<int64_t> stack;
   int64_t symbols[] = {7, -3};
   for (const auto& node : t.to_expr(e)) {
     using Op = artifact::ExprNode::Op;
-    if (node.op == Op::kConst) { stack.push_back(node.imm); continue; }
-    if (node.op == Op::kSymbol) { stack.push_back(symbols[node.imm]); continue; }
-    int64_t b = stack.back(); stack.pop_back();
-    int64_t a = stack.back(); stack.pop_back();
+    if (node.op == Op::kConst) {
+      stack.push_back(node.imm);
+      continue;
+    }
+    if (node.op == Op::kSymbol) {
+      stack.push_back(symbols[node.imm]);
+      continue;
+    }
+    int64_t b = stack.back();
+    stack.pop_back();
+    int64_t a = stack.back();
+    stack.pop_back();
     auto fd = [](int64_t x, int64_t y) { return x / y - ((x % y != 0) && ((x < 0) != (y < 0))); };
     switch (node.op) {
       case Op::kAdd: stack.push_back(a + b); break;

@@ -6,8 +6,8 @@
 namespace cuvil::ir {
 namespace {
 
-constexpr OpDesc kDescs[] = {{"add"}, {"matmul"}, {"transpose"}, {"constant"},
-                             {"for", kPure, 1}, {"check", kMayRaise}};
+constexpr OpDesc kDescs[] = {{"add"},      {"matmul"},        {"transpose"},
+                             {"constant"}, {"for", kPure, 1}, {"check", kMayRaise}};
 
 const OpDesc* lookup(std::string_view name) {
   for (const OpDesc& d : kDescs)
@@ -43,7 +43,8 @@ TEST(Text, PrintParsePrintIsTheIdentity) {
 }
 
 TEST(Text, ErrorsNameTheLine) {
-  auto g = parse("func @f(%x: f32[2] input(0)) {\n  %0 = nonsense %x : f32[2]\n  return\n}", lookup);
+  auto g =
+      parse("func @f(%x: f32[2] input(0)) {\n  %0 = nonsense %x : f32[2]\n  return\n}", lookup);
   ASSERT_FALSE(g.ok());
   EXPECT_NE(g.error().found.find("line 2"), std::string::npos) << g.error().found;
   EXPECT_NE(g.error().found.find("a known op"), std::string::npos) << g.error().found;
@@ -58,8 +59,10 @@ TEST(Text, TruncationsAreRejected) {
 }
 
 TEST(Verify, FindsUseBeforeDefinition) {
-  auto g = parse("func @f(%x: f32[2] input(0)) {\n %0 = add %x, %x : f32[2]\n %1 = add %0, %0 : f32[2]\n"
-                 " return %1 array\n}", lookup);
+  auto g = parse(
+      "func @f(%x: f32[2] input(0)) {\n %0 = add %x, %x : f32[2]\n %1 = add %0, %0 : f32[2]\n"
+      " return %1 array\n}",
+      lookup);
   ASSERT_TRUE(g.ok()) << g.error().found;
   auto& ops = (*g)->region((*g)->root()).ops;
   std::swap(ops[0], ops[1]);
@@ -67,8 +70,10 @@ TEST(Verify, FindsUseBeforeDefinition) {
 }
 
 TEST(Verify, FindsYieldOfAnotherType) {
-  auto g = parse("func @f(%x: f32[2] input(0)) {\n"
-                 " %0 = for %x {} : f32[2] {\n ^(%1: f32[2])\n yield %1\n }\n return %0 array\n}", lookup);
+  auto g = parse(
+      "func @f(%x: f32[2] input(0)) {\n"
+      " %0 = for %x {} : f32[2] {\n ^(%1: f32[2])\n yield %1\n }\n return %0 array\n}",
+      lookup);
   ASSERT_TRUE(g.ok()) << g.error().found;
   EXPECT_TRUE(verify(**g).ok());
   ValueId result = (*g)->results[0].value;
@@ -77,8 +82,10 @@ TEST(Verify, FindsYieldOfAnotherType) {
 }
 
 TEST(Graph, UsesFollowReplacement) {
-  auto g = parse("func @f(%x: f32[2] input(0), %y: f32[2] input(1)) {\n %0 = add %x, %x : f32[2]\n"
-                 " return %0 array\n}", lookup);
+  auto g = parse(
+      "func @f(%x: f32[2] input(0), %y: f32[2] input(1)) {\n %0 = add %x, %x : f32[2]\n"
+      " return %0 array\n}",
+      lookup);
   ASSERT_TRUE(g.ok());
   Graph& graph = **g;
   ValueId x = graph.inputs[0].value, y = graph.inputs[1].value;

@@ -52,10 +52,14 @@ std::string document() {
   };
   std::ostringstream out;
   out << "# Operations\n\n"
-         "Written from the op registry by `CUVIL_UPDATE=1 build/dev/tests/test_ops`; a test compares.\n"
-         "\"Computed in\" names the kinds of dtype that an elementwise function computes in: bool, int8 to\n"
-         "uint64, float16 to float64. Other operands are converted to the first of these that holds them, as\n"
-         "NumPy does; such functions also take `dtype=`. Parameters that are given a value which is not compiled (`out=`, `where=`) are refused\n"
+         "Written from the op registry by `CUVIL_UPDATE=1 build/dev/tests/test_ops`; a test "
+         "compares.\n"
+         "\"Computed in\" names the kinds of dtype that an elementwise function computes in: bool, "
+         "int8 to\n"
+         "uint64, float16 to float64. Other operands are converted to the first of these that "
+         "holds them, as\n"
+         "NumPy does; such functions also take `dtype=`. Parameters that are given a value which "
+         "is not compiled (`out=`, `where=`) are refused\n"
          "with a message that says what to write instead.\n";
   size_t listed = 0;
   for (const Group& group : kGroups) {
@@ -84,7 +88,8 @@ TEST(OperationsDoc, IsWrittenFromTheRegistry) {
   if (std::getenv("CUVIL_UPDATE")) std::ofstream(path) << want;
   std::stringstream got;
   got << std::ifstream(path).rdbuf();
-  EXPECT_EQ(got.str(), want) << "write it anew: CUVIL_UPDATE=1 test_ops --gtest_filter=OperationsDoc.*";
+  EXPECT_EQ(got.str(), want)
+      << "write it anew: CUVIL_UPDATE=1 test_ops --gtest_filter=OperationsDoc.*";
 }
 
 }  // namespace
