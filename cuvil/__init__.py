@@ -13,7 +13,7 @@ Examples
 np.float32(128.0)
 """
 
-from cuvil import errors, runtime
+from cuvil import cache, errors, runtime
 from cuvil._api import compile, explain, get_compiled_module, jit
 from cuvil._version import __version__
 from cuvil.errors import (
@@ -39,6 +39,7 @@ __all__ = [
     "ShapeError",
     "UnsupportedError",
     "__version__",
+    "cache",
     "compile",
     "errors",
     "explain",

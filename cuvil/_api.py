@@ -93,7 +93,7 @@ def jit(
     strict : bool
         Raise for what cannot be compiled. Every call behaves so today, whatever is given.
     cache : bool
-        Keep compiled code for later processes. Today it is kept for the life of the function only.
+        Keep compiled code on disk for later processes (see :mod:`cuvil.cache`).
     background : {False}
         Compile while plain Python runs.
     memory : {"fast"}
@@ -147,7 +147,7 @@ def jit(
             fn = fn.__wrapped__
         function = _options.check_function(fn)
         hints = _options.check_hints(function, shape_hint)
-        return _cuvil.make(function, hints, device=where, target_cpu=cpu)
+        return _cuvil.make(function, hints, device=where, target_cpu=cpu, cache=cache)
 
     if fn is None:
         if shape_hint is not None and not isinstance(shape_hint, Mapping):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cuvil import _cuvil
 
 __all__ = ["Device", "list_devices", "num_threads", "set_num_threads"]
 
 
-@dataclass(frozen=True)
-class Device:
+class Device(NamedTuple):
     """Something that can run compiled code.
 
     Attributes
@@ -34,7 +33,7 @@ class Device:
     """
 
     kind: str
-    index: int
+    index: int  # type: ignore[assignment]  # instead of tuple's method
     name: str
     cores: int = 0
     threads: int = 0

@@ -1,15 +1,14 @@
-"""What every test shares: a cache of their own, and how hard hypothesis tries."""
+"""What every test shares: no cache, and how hard hypothesis tries."""
 
 from __future__ import annotations
 
 import os
-import tempfile
 
 from hypothesis import HealthCheck, settings
 
-# Before cuvil is imported: tests neither read nor fill the user's cache.
-_cache = tempfile.TemporaryDirectory(prefix="cuvil-tests-")
-os.environ["CUVIL_CACHE_DIR"] = _cache.name
+# Before cuvil is imported: tests neither read nor fill a cache, but for those that set one up themselves.
+os.environ["CUVIL_CACHE"] = "0"
+os.environ.pop("CUVIL_CACHE_DIR", None)
 
 # Compiling is part of the first example, so no deadline. "quick" is for a second Python; on CI the
 # examples are the same in every run.

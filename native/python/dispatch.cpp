@@ -6,9 +6,11 @@
 
 #include "python/compile.h"
 #include "python/constants.h"
+#include "python/disk_cache.h"
 #include "python/errors.h"
 #include "python/overlap.h"
 #include "python/request.h"
+#include "runtime/cache.h"
 #include "support/build_id.h"
 #include "support/knobs.h"
 
@@ -99,6 +101,17 @@ std::string describe(const State& s, const artifact::Artifact& a, const Mismatch
   return "";
 }
 
+// A cached specialisation that is used for the first time: counted, and texts of it can be had.
+bool take_cached(State& s, const BoundArgs& bound, Entry& e) {
+  if (!e.cached || e.recipe) return true;
+  ++runtime::cache_counters().hits;
+  compiler::Request request;
+  if (!make_request(s, bound, &request)) return false;
+  follow_artifact(e.specialisation->artifact(), &request);
+  e.recipe = recipe_of(request);
+  return true;
+}
+
 // The result of trying all specialisations.
 struct Tried {
   Entry* entry = nullptr;  // fits
@@ -118,6 +131,10 @@ template <class Run> Tried try_all(State& s, const BoundArgs& bound, Run&& run) 
     Mismatch why;
     Match m = e->specialisation->match(s.binder, bound, &f, &why);
     if (m == Match::kYes) {
+      if (!take_cached(s, bound, *e)) {
+        t.error = true;
+        return t;
+      }
       t.entry = e;
       s.last = e->specialisation.get();
       s.last_entry = e;
@@ -156,6 +173,20 @@ uint32_t dump_wants(const Knobs& k) {
          compiler::kWantPasses;
 }
 
+// Looks on disk for specialisations of this call's kind. False with the indicator set.
+bool look_on_disk(State& s, const BoundArgs& bound, bool* added) {
+  *added = false;
+  auto knobs = read_knobs();
+  if (!knobs.ok()) {
+    raise(knobs.error());
+    return false;
+  }
+  auto directory = cache_for(s, *knobs);
+  if (!directory || dump_wants(*knobs)) return true;  // a dump needs a compile
+  compiler::Request request;
+  return make_request(s, bound, &request) && load_cached(s, *directory, request.key, added);
+}
+
 // Compiles for this call and appends the specialisation. False with the indicator set.
 bool compile(State& s, const BoundArgs& bound, std::string reason) {
   auto start = std::chrono::steady_clock::now();
@@ -181,6 +212,11 @@ bool compile(State& s, const BoundArgs& bound, std::string reason) {
   e->stages = std::move(response.stages);
   e->milliseconds =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  if (auto directory = cache_for(s, *knobs)) {
+    ++runtime::cache_counters().misses;
+    if (!keep_cached(*directory, e->specialisation->artifact(), e->specialisation->bytes(), *knobs))
+      return false;
+  }
   bool current = code.get() == s.code.get();  // else the function's code was replaced meanwhile
   (current ? s.entries : s.retired).push_back(std::move(e));
   return true;
@@ -217,9 +253,14 @@ struct Found {
 
 // Tries, compiles, tries again. `run` is called with the frame of the specialisation that fits.
 template <class Run> Found find_or_compile(State& s, const BoundArgs& bound, Run&& run) {
-  for (bool compiled = false;;) {
+  for (bool compiled = false, looked = false;;) {
     Tried t = try_all(s, bound, run);
     if (t.entry || t.error) return {t.entry, {}};
+    if (!std::exchange(looked, true)) {
+      bool added = false;
+      if (!look_on_disk(s, bound, &added)) return {};
+      if (added) continue;
+    }
     if (t.overlap)
       return {nullptr, "arrays that it writes to overlap others; pass copies, or the same view"};
     if (compiled) {

@@ -9,6 +9,7 @@
 #include "python/dispatch.h"
 #include "python/errors.h"
 #include "python/host_call.h"
+#include "runtime/cache.h"
 #include "runtime/devices.h"
 #include "runtime/pool.h"
 #include "support/build_id.h"
@@ -97,12 +98,13 @@ bool read_hints(PyObject* hints, Options* out) {
 }
 
 PyObject* make(PyObject*, PyObject* args, PyObject* kwargs) {
-  static const char* kNames[] = {"function", "hints", "device", "target_cpu", nullptr};
+  static const char* kNames[] = {"function", "hints", "device", "target_cpu", "cache", nullptr};
   PyObject *function, *hints;
   const char *device = "cpu", *target_cpu = "";
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!|ss", const_cast<char**>(kNames),
+  int cache = 1;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!|ssp", const_cast<char**>(kNames),
                                    &PyFunction_Type, &function, &PyDict_Type, &hints, &device,
-                                   &target_cpu))
+                                   &target_cpu, &cache))
     return nullptr;
   auto knobs = read_knobs();
   if (!knobs.ok()) {
@@ -113,6 +115,7 @@ PyObject* make(PyObject*, PyObject* args, PyObject* kwargs) {
   state->function = PyRef::borrow(function);
   state->options.device = device;
   state->options.target_cpu = target_cpu;
+  state->options.cache = cache != 0;
   state->disabled = knobs->disable;
   if (!read_hints(hints, &state->options)) return nullptr;
   return new_compiled_function(std::move(state));
@@ -141,6 +144,7 @@ PyRef describe(const State& s, const Entry& e) {
       .set("code_bytes", static_cast<int64_t>(artifact::blob_of(e.specialisation->bytes()).size()))
       .set("releases_gil", a.releases_gil)
       .set("memory_only", a.memory_only)
+      .set("cached", e.cached)
       .take();
 }
 
@@ -298,6 +302,60 @@ PyObject* code_hash(PyObject*, PyObject* o) {
                                    static_cast<Py_ssize_t>(h.size()));
 }
 
+// ---- the cache on disk
+
+// Its directory, whether the environment turns it off, what this process did with it.
+PyObject* cache_state(PyObject*, PyObject*) {
+  auto knobs = read_knobs();
+  auto directory =
+      knobs.ok() ? runtime::cache_directory(knobs->cache_dir) : Result<std::string>(knobs.error());
+  if (!directory.ok()) {
+    raise(directory.error());
+    return nullptr;
+  }
+  const runtime::CacheCounters& c = runtime::cache_counters();
+  return Dict()
+      .set("dir", *directory)
+      .set("enabled", knobs->cache)
+      .set("max_bytes", knobs->cache_mb << 20)
+      .set("hits", c.hits.load())
+      .set("misses", c.misses.load())
+      .set("evictions", c.evictions.load())
+      .take()
+      .release();
+}
+
+bool text_argument(PyObject* o, std::string* out) {
+  if (PyUnicode_Check(o)) *out = to_string(o);
+  if (!PyUnicode_Check(o)) PyErr_SetString(PyExc_TypeError, "a path as str is needed");
+  return PyUnicode_Check(o);
+}
+
+PyObject* cache_files(PyObject*, PyObject* o) {
+  std::string directory;
+  if (!text_argument(o, &directory)) return nullptr;
+  PyRef list = PyRef::steal(PyList_New(0));
+  for (const runtime::CachedFile& f : runtime::list_cached(directory)) {
+    PyRef row = Dict()
+                    .set("key", f.key)
+                    .set("path", f.path)
+                    .set("bytes", f.bytes)
+                    .set("used", f.used)
+                    .take();
+    if (!list || !row || PyList_Append(list.get(), row.get()) < 0) return nullptr;
+  }
+  return list.release();
+}
+
+PyObject* cache_clear(PyObject*, PyObject* o) {
+  std::string directory;
+  if (!text_argument(o, &directory)) return nullptr;
+  auto removed = runtime::clear_cached(directory);
+  if (removed.ok()) return PyLong_FromLongLong(*removed);
+  raise(removed.error());
+  return nullptr;
+}
+
 // ---- the machine
 
 PyObject* cpu(PyObject*, PyObject*) {
@@ -358,7 +416,7 @@ PyObject* knobs(PyObject*, PyObject*) {
 
 PyMethodDef functions[] = {
     {"make", reinterpret_cast<PyCFunction>(make), METH_VARARGS | METH_KEYWORDS,
-     "make(function, hints, device='cpu', target_cpu='') -> CompiledFunction"},
+     "make(function, hints, device='cpu', target_cpu='', cache=True) -> CompiledFunction"},
     {"specialisations", specialisations, METH_O,
      "specialisations(function) -> list of dict, one a specialisation"},
     {"artifact_bytes", artifact_bytes, METH_VARARGS,
@@ -370,6 +428,9 @@ PyMethodDef functions[] = {
     {"texts", texts, METH_VARARGS, "texts(function, index, want) -> dict of str"},
     {"classify", classify_argument, METH_VARARGS, "classify(object, name='x') -> dict"},
     {"code_hash", code_hash, METH_O, "code_hash(code) -> bytes"},
+    {"cache_state", cache_state, METH_NOARGS, "cache_state() -> dict"},
+    {"cache_files", cache_files, METH_O, "cache_files(directory) -> list of dict"},
+    {"cache_clear", cache_clear, METH_O, "cache_clear(directory) -> number of files removed"},
     {"cpu", cpu, METH_NOARGS, "cpu() -> dict"},
     {"cuda", cuda, METH_NOARGS, "cuda() -> list of dict"},
     {"set_num_threads", set_num_threads, METH_O, "set_num_threads(n)"},

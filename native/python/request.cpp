@@ -9,6 +9,7 @@
 #include "python/dtypes.h"
 #include "python/errors.h"
 #include "python/overlap.h"
+#include "runtime/devices.h"
 #include "support/build_id.h"
 
 namespace cuvil::python {
@@ -148,6 +149,15 @@ void fill_options(const State& s, compiler::Request* out) {
   out->tools = &host_tools();
 }
 
+const std::string& numpy_version() {
+  static const std::string version = [] {
+    PyRef v = imported("numpy", "__version__");
+    if (!v) PyErr_Clear();
+    return v ? to_string(v.get()) : std::string();
+  }();
+  return version;
+}
+
 }  // namespace
 
 artifact::Hash key_of(const State& s, const std::vector<ArgSpec>& arguments) {
@@ -163,6 +173,8 @@ artifact::Hash key_of(const State& s, const std::vector<ArgSpec>& arguments) {
   text.append(reinterpret_cast<const char*>(s.code_hash.data()), s.code_hash.size());
   string(s.options.device);
   string(s.options.target_cpu);
+  string(runtime::cpu_fingerprint());
+  string(numpy_version());
   for (const ArgSpec& a : arguments) {
     number(static_cast<int64_t>(a.kind));
     if (a.kind != ArgSpec::Kind::kArray) continue;
@@ -193,6 +205,12 @@ bool make_request(const State& s, const BoundArgs& args, compiler::Request* out)
   out->key = key_of(s, specs);
   fill_options(s, out);
   return true;
+}
+
+void follow_artifact(const artifact::Artifact& a, compiler::Request* out) {
+  for (size_t i = 0; i < out->arguments.size() && i < a.arguments.size(); ++i)
+    for (size_t k = 0; k < out->arguments[i].shape.size() && k < a.arguments[i].shape.size(); ++k)
+      out->arguments[i].shape[k].symbolic = a.arguments[i].shape[k][0].op == ExprNode::Op::kSymbol;
 }
 
 Recipe recipe_of(const compiler::Request& r) {

@@ -13,6 +13,9 @@ bool make_request(const State& s, const BoundArgs& args, compiler::Request* out)
 // The key of the directory that a specialisation belongs to.
 artifact::Hash key_of(const State& s, const std::vector<artifact::ArgSpec>& arguments);
 
+// Makes the axes symbolic that are so in this artifact.
+void follow_artifact(const artifact::Artifact& a, compiler::Request* out);
+
 // What to keep of a request so that it can be made again.
 Recipe recipe_of(const compiler::Request& r);
 // The request made again; `hold` keeps the objects that stand for the arguments alive. False with the

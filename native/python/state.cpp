@@ -13,6 +13,7 @@ bool State::read_code() {
   if (code && hash != code_hash) {
     for (auto& e : entries) retired.push_back(std::move(e));
     entries.clear();
+    looked_up.clear();
     last = nullptr;
     last_entry = nullptr;
   }

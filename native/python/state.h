@@ -31,6 +31,7 @@ struct Options {
   std::map<std::string, ArgHint> hints;
   std::string device = "cpu";
   std::string target_cpu;
+  bool cache = true;
 };
 
 // What to ask the compiler again with, when a text is wanted. Arrays are not kept, only what they
@@ -44,7 +45,8 @@ struct Recipe {
 
 struct Entry {
   std::unique_ptr<Specialisation> specialisation;
-  std::optional<Recipe> recipe;  // none: loaded from bytes
+  std::optional<Recipe> recipe;  // none: loaded from bytes, or from the cache and not used yet
+  bool cached = false;           // found in the cache on disk
   std::string reason;            // why it was made
   double milliseconds = 0;       // of the compile, thread and loading included
   std::vector<std::pair<std::string, double>> stages;
@@ -69,6 +71,7 @@ class State {
   artifact::Hash code_hash{};
   std::vector<std::unique_ptr<Entry>> entries;
   std::vector<std::unique_ptr<Entry>> retired;  // of earlier code; calls may still be in them
+  std::vector<artifact::Hash> looked_up;        // keys whose files in the cache were read
   Specialisation* last = nullptr;
   Entry* last_entry = nullptr;
   std::shared_ptr<Flight> flight;

@@ -119,15 +119,41 @@ bool is_v2() {
   return (cpuid(1).c & kAll) == kAll;
 }
 
+std::string fingerprint() {
+  std::string out;
+  auto add = [&out](std::initializer_list<unsigned> words) {
+    for (unsigned w : words) out.append(reinterpret_cast<const char*>(&w), sizeof w);
+  };
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid(0, &a, &b, &c, &d)) add({b, c, d});  // vendor
+  if (__get_cpuid(1, &a, &b, &c, &d))
+    add({a, c, d});  // model, features; b has the number of the CPU
+  unsigned osxsave = (c >> 27) & 1;
+  for (unsigned sub : {0u, 1u, 2u})
+    if (__get_cpuid_count(7, sub, &a, &b, &c, &d)) add({sub ? a : 0, b, c, d});
+  if (__get_cpuid(0x80000001, &a, &b, &c, &d)) add({c, d});
+  if (osxsave) {  // which registers the system saves
+    asm volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
+    add({a, d});
+  }
+  return out;
+}
+
 #else
 
 std::string cpu_name() { return read_line("/proc/device-tree/model"); }
+std::string fingerprint() { return cpu_name(); }
 std::vector<std::string> vector_extensions() { return {}; }
 bool is_v2() { return true; }
 
 #endif
 
 }  // namespace
+
+std::string cpu_fingerprint() {
+  static const std::string once = fingerprint();
+  return once;
+}
 
 CpuDevice cpu_device() {
   CpuDevice d;

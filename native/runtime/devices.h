@@ -28,6 +28,8 @@ struct CudaDevice {
 CpuDevice cpu_device();
 // Empty if there is no driver or no device.
 std::vector<CudaDevice> cuda_devices();
+// Everything that decides which instructions code for this CPU may use: other texts, other CPUs.
+std::string cpu_fingerprint();
 // An error if the CPU is below x86-64-v2, for which all code of Cuvil is built.
 Result<> check_cpu();
 
