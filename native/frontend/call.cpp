@@ -1,6 +1,7 @@
 // Calls: what the callee is (row, builtin, Python function, pure function), and how a dialect row is
 // called and its result becomes a value again.
 #include "frontend/interpreter.h"
+#include "ops/rows.h"
 #include "ops/structural.h"
 
 namespace cuvil::frontend {
@@ -370,7 +371,10 @@ Result<Value> Interpreter::call_row(const ops::DialectRow& row, const Value* sel
     if (wants_ints(params[i].name)) {
       CUVIL_TRY(v, plain_ints(v, params[i].name, n));
     }
-    if (const Tensor* t = v.get<Tensor>()) operands.push_back(*t);
+    if (const Tensor* t = v.get<Tensor>()) {
+      read(*t);  // now, so that argument and operand are one value: from_arg looks for it
+      operands.push_back(*t);
+    }
     CUVIL_TRY(arguments[i], to_arg(v, n));
   }
 
@@ -483,17 +487,24 @@ Result<Value> Interpreter::from_arg(const ops::ArgValue& a, const std::vector<Te
           steps.insert(steps.begin(), def);
           v = g_.op(def).operands[0];
         }
-        if (v != root || !replays_as_view(operand, steps)) continue;
+        if (v != root) continue;
         Tensor view = operand;
+        const bool viewable = replays_as_view(operand, steps);
+        if (!viewable) {  // as NumPy: a view of a copy
+          ops::Builder b = builder(n);
+          view = fresh(ops::emit_copy(b, root));
+        }
         view.steps.insert(view.steps.end(), steps.begin(), steps.end());
         const bool same = row.name == "numpy.asarray" || row.name == "numpy.asanyarray" ||
                           row.name == "numpy.ascontiguousarray" ||
                           row.name.starts_with("numpy.atleast");
-        view.same_object = operand.same_object && same && steps.empty();
-        view.readonly = operand.readonly || sharing == Sharing::kReadOnlyView;
-        view.cached = t->value;
-        view.cached_version = cells_[static_cast<size_t>(operand.cell)].version;
-        view.cached_region = region_;
+        view.same_object = view.same_object && same && steps.empty();
+        view.readonly = view.readonly || sharing == Sharing::kReadOnlyView;
+        if (viewable) {
+          view.cached = t->value;
+          view.cached_version = cells_[static_cast<size_t>(operand.cell)].version;
+          view.cached_region = region_;
+        }
         return Value(view);
       }
     }

@@ -76,10 +76,13 @@ Result<> Interpreter::write(const Tensor& t, ir::ValueId value, const Node& n) {
   // view, a shared constant) starts from a copy.
   const ir::Op* def = g_.def(c.current);
   bool carried = !def && g_.value(c.current).region != g_.root();
-  bool own =
-      c.input >= 0 || carried ||
-      (def && ops::info_of(*def).family != ops::Family::kMovement && def->desc->name != "constant");
-  if (!own && !c.written) c.current = b.emit("copy", {c.current}, ir::Type(g_.type(c.current)));
+  const bool views =  // an operand; a concatenation does not
+      def && ops::info_of(*def).family == ops::Family::kMovement && def->operands.size() == 1;
+  bool own = c.input >= 0 || carried || (def && !views && def->desc->name != "constant");
+  if (!own && !c.written) {
+    c.current = b.emit("copy", {c.current}, ir::Type(g_.type(c.current)));
+    ++c.version;  // views are to be derived from the copy
+  }
   ir::ValueId view = read(t);
   c.current = b.emit("store", {c.current, view, value}, ir::Type(g_.type(c.current)));
   c.written = true;
@@ -223,7 +226,17 @@ bool Interpreter::replays_as_view(const Tensor& base, const std::vector<ir::OpId
   for (ir::OpId id : all) {
     const ops::OpInfo& info = ops::info_of(g_.op(id));
     ops::Access next;
-    if (!info.view || !info.view(g_, g_.op(id), access, &next)) return false;
+    if (!info.view) return false;
+    if (!info.view(g_, g_.op(id), access, &next)) {
+      // Run-time strides decide it as they are in this call.
+      const ir::Shape shape = g_.type(g_.op(id).operands[0]).shape;
+      ops::Builder b(g_, region_);
+      for (size_t k = 0; k + 1 < shape.size(); ++k) {
+        ir::Dim packed = g_.dims.mul(shape[k + 1], access.strides[k + 1]);
+        if (!b.equal(access.strides[k], packed).ok()) return false;
+      }
+      if (!info.view(g_, g_.op(id), access, &next)) return false;
+    }
     access = std::move(next);
   }
   return true;

@@ -146,7 +146,7 @@ bool reshape_view(ir::Graph& g, const ir::Op& op, const Access& from, Access* to
       }
     }
     for (size_t k = i0; k + 1 < i; ++k)
-      if (old_strides[k] != t.mul(old_dims[k + 1], old_strides[k + 1])) return false;
+      if (!known_equal(g, old_strides[k], t.mul(old_dims[k + 1], old_strides[k + 1]))) return false;
     if (i == i0) continue;
     ir::Dim stride = old_strides[i - 1];
     for (size_t k = j; k-- > j0;) {

@@ -51,7 +51,8 @@ cuvil::Result<BufferAccess> Lowering::own(ValueId cell, std::span<const ValueId>
   const ir::Op* def = g_.def(cell);
   const bool here = g_.value(cell).region == region_;
   auto is_own = [&] {
-    if (!in_memory(cell) || !here || (def && is_movement(*def))) return false;
+    if (!in_memory(cell) || !here || (def && is_movement(*def) && def->operands.size() == 1))
+      return false;
     MemoryScope s = p_.buffer(forms_[cell.id].memory.buffer).scope;
     return s != MemoryScope::kConstant && s != MemoryScope::kScalar;
   };

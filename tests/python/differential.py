@@ -214,6 +214,29 @@ def duplicate(arg: Any) -> Any:
     )
 
 
+def arrays_in(result: Any) -> list[np.ndarray]:
+    """The arrays of a result, in order."""
+    if isinstance(result, dict):
+        result = list(result.values())
+    if isinstance(result, (list, tuple)):
+        return [a for item in result for a in arrays_in(item)]
+    return [result] if isinstance(result, np.ndarray) else []
+
+
+def same_sharing(want: Any, got: Any, plain: tuple[Any, ...], compiled: tuple[Any, ...]) -> None:
+    """Raise Mismatch unless results are arguments, views of arguments, and writable, as in plain Python."""
+    for k, (w, g) in enumerate(zip(arrays_in(want), arrays_in(got), strict=True)):
+        if w.flags.writeable != g.flags.writeable:
+            raise Mismatch(f"array {k} of the result: writeable is {g.flags.writeable}")
+        for i, (x, y) in enumerate(zip(plain, compiled, strict=True)):
+            if not isinstance(x, np.ndarray):
+                continue
+            if (w is x) != (g is y):
+                raise Mismatch(f"array {k} of the result is {'not ' if w is x else ''}argument {i}")
+            if np.may_share_memory(w, x) != np.may_share_memory(g, y):
+                raise Mismatch(f"array {k} of the result: sharing with argument {i} differs")
+
+
 def outcome(fn: Callable[..., Any], args: tuple[Any, ...]) -> tuple[str, Any]:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
@@ -229,7 +252,7 @@ def check(
     ulp: float = 0,
     tol: tuple[float, float] | None = None,
     compiled: Callable[..., Any] | None = None,
-    mutates: bool = False,
+    mutates: bool = True,
 ) -> None:
     """Assert that the compiled function does what the plain one does.
 
@@ -258,3 +281,4 @@ def check(
     same(want, got, ulp, tol)
     if mutates:
         same(list(for_plain), list(for_compiled), ulp, tol, "arguments")
+        same_sharing(want, got, for_plain, for_compiled)
