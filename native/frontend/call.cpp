@@ -467,6 +467,12 @@ Result<Value> Interpreter::plain_ints(const Value& v, std::string_view parameter
   return v;
 }
 
+// One axis without gaps.
+bool Interpreter::is_packed(const ops::Access& access, const ir::Type& type) {
+  return type.rank() == 0 || g_.dims.is_constant(type.shape[0], 1) ||
+         g_.dims.is_constant(access.strides[0], size_of(type.dtype));
+}
+
 Result<Value> Interpreter::from_arg(const ops::ArgValue& a, const std::vector<Tensor>& operands,
                                     const ops::DialectRow& row, const Node& n) {
   using ops::ArgValue;
@@ -489,7 +495,10 @@ Result<Value> Interpreter::from_arg(const ops::ArgValue& a, const std::vector<Te
         }
         if (v != root) continue;
         Tensor view = operand;
-        const bool viewable = replays_as_view(operand, steps);
+        std::optional<ops::Access> access = replay(operand, steps);
+        if (access && sharing == Sharing::kPackedView && !is_packed(*access, g_.type(t->value)))
+          access.reset();
+        const bool viewable = access.has_value();
         if (!viewable) {  // as NumPy: a view of a copy
           ops::Builder b = builder(n);
           view = fresh(ops::emit_copy(b, root));

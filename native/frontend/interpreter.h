@@ -205,7 +205,10 @@ class Interpreter {
   Result<ir::ValueId> fit(const Value& value, const Tensor& t, const Node& n);
   Result<Tensor> as_tensor(const Value& v, const Node& n);
   Result<Value> constant_array(PyObject* array, const Node& n);
-  bool replays_as_view(const Tensor& base, const std::vector<ir::OpId>& steps);
+  bool is_packed(const ops::Access& access, const ir::Type& type);
+  bool settle_reshape(ir::OpId id, const ops::Access& access);
+  // The access of the last step, if each gives a view of memory.
+  std::optional<ops::Access> replay(const Tensor& base, const std::vector<ir::OpId>& steps);
   Value dim_or_static(ir::Dim d);
   std::optional<ir::Dim> as_dim(const Value& v);  // run-time or static int
   Value static_of(PyRef object) { return Value(Static{std::move(object), -1}); }

@@ -204,7 +204,43 @@ Result<Value> Interpreter::constant_array(PyObject* array, const Node& n) {
 }
 
 // True if NumPy, too, gives a view: every step is an affine re-reading of the base's memory.
-bool Interpreter::replays_as_view(const Tensor& base, const std::vector<ir::OpId>& steps) {
+// Whether a reshape is a view depends on sizes and strides that are known at run time only: they are as
+// in this call from here on. The groups of axes are those of ops::reshape_view.
+bool Interpreter::settle_reshape(ir::OpId id, const ops::Access& access) {
+  ir::DimTable& dims = g_.dims;
+  const ir::Dim one = dims.constant(1);
+  ir::Shape olds, strides, news;
+  const ir::Shape from = g_.type(g_.op(id).operands[0]).shape;
+  for (size_t k = 0; k < from.size(); ++k) {
+    if (from[k] == one) continue;
+    olds.push_back(from[k]);
+    strides.push_back(access.strides[k]);
+  }
+  for (ir::Dim d : ir::Shape(g_.type(g_.op(id).results[0]).shape))
+    if (d != one) news.push_back(d);
+  ops::Builder b(g_, region_);
+  for (size_t i = 0, j = 0; i < olds.size() || j < news.size();) {
+    const size_t first = i;
+    ir::Dim x = i < olds.size() ? olds[i++] : one, y = j < news.size() ? news[j++] : one;
+    for (;;) {
+      Result<bool> same = b.equal(x, y);
+      if (!same.ok()) return false;
+      const bool more_old = i < olds.size(), more_new = j < news.size();
+      if (*same || (!more_old && !more_new)) break;
+      auto u = dims.example(x), v = dims.example(y);
+      if (more_old && (!more_new || (u && v && *u < *v)))
+        x = dims.mul(x, olds[i++]);
+      else
+        y = dims.mul(y, news[j++]);
+    }
+    for (size_t k = first; k + 1 < i; ++k)
+      if (!b.equal(strides[k], dims.mul(olds[k + 1], strides[k + 1])).ok()) return false;
+  }
+  return true;
+}
+
+std::optional<ops::Access> Interpreter::replay(const Tensor& base,
+                                               const std::vector<ir::OpId>& steps) {
   const Cell& c = cells_[static_cast<size_t>(base.cell)];
   const ir::Type& type = g_.type(c.current);
   ops::Access access;
@@ -226,20 +262,14 @@ bool Interpreter::replays_as_view(const Tensor& base, const std::vector<ir::OpId
   for (ir::OpId id : all) {
     const ops::OpInfo& info = ops::info_of(g_.op(id));
     ops::Access next;
-    if (!info.view) return false;
-    if (!info.view(g_, g_.op(id), access, &next)) {
-      // Run-time strides decide it as they are in this call.
-      const ir::Shape shape = g_.type(g_.op(id).operands[0]).shape;
-      ops::Builder b(g_, region_);
-      for (size_t k = 0; k + 1 < shape.size(); ++k) {
-        ir::Dim packed = g_.dims.mul(shape[k + 1], access.strides[k + 1]);
-        if (!b.equal(access.strides[k], packed).ok()) return false;
-      }
-      if (!info.view(g_, g_.op(id), access, &next)) return false;
-    }
+    if (!info.view) return std::nullopt;
+    if (!info.view(g_, g_.op(id), access, &next) &&
+        (info.name != "reshape" || !settle_reshape(id, access) ||
+         !info.view(g_, g_.op(id), access, &next)))
+      return std::nullopt;
     access = std::move(next);
   }
-  return true;
+  return access;
 }
 
 Value Interpreter::dim_or_static(ir::Dim d) {

@@ -176,6 +176,108 @@ class Writer:
         return (*out, self.rng.randrange(0, 5))
 
 
+class SymbolicWriter(Writer):
+    """Programs that are legal for arguments of any size from 6 up; shapes are texts over ``r`` and ``c``."""
+
+    SIZES = ((6, 8), (9, 7), (8, 8), (12, 6))
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.shapes = {"a": ("r", "c"), "b": ("r", "c"), "v": ("c",)}
+        self.cuts = 0
+
+    def move(self) -> None:
+        x = self.pick(rank=2)
+        r, c = self.shapes[x]
+        choice = self.rng.randrange(9)
+        if choice == 0:
+            self.new(f"{x}.T", (c, r))
+        elif choice == 1:
+            self.new(f"{x}[::-1]", (r, c))
+        elif choice == 2:
+            self.new(f"{x}.reshape({x}.shape[1], {x}.shape[0])", (c, r))
+        elif choice == 3 and self.cuts < 4:
+            self.cuts += 1
+            self.new(self.rng.choice([f"{x}[1:]", f"{x}[:-1]", f"{x}[: len({x}) - 1]"]), (f"{r}-1", c))
+        elif choice == 4:
+            self.new(self.rng.choice([f"{x}[0]", f"{x}[-1]", f"{x}[len({x}) // 2]"]), (c,))
+        elif choice == 5:
+            self.new(f"np.concatenate([{x}, {self.pick(shape=(r, c))}], axis=1)", (r, f"2*({c})"))
+        elif choice == 6:
+            self.new(f"{x}[:, ::2]", (r, f"({c}+1)//2"))
+        elif choice == 7:
+            self.new(f"{x}.ravel()", (f"({r})*({c})",))
+        else:
+            self.new(f"np.zeros_like({x}) + {x}.size", (r, c))
+
+    def product(self) -> None:
+        x = self.pick(rank=2)
+        r, c = self.shapes[x]
+        self.new(f"{x} @ {self.pick(shape=(r, c))}.T", (r, r))
+
+    def write(self) -> None:
+        x = self.pick(rank=2)
+        y = self.pick(shape=self.shapes[x])
+        form = self.rng.choice(
+            [
+                "{x} += {y}",
+                "{x}[0] = {y}[-1]",
+                "{x}[:, 0] += 1",
+                "{x}[...] = {y}",
+                "{x}[1:] += {x}[:-1]",
+                "{x}[:-1] = {x}[1:]",
+                "{x}[::-1] = {y}",
+                "{x}[-1, 0] = 7",
+                "{x} -= {x}[0]",
+                "{x}[:] = {x}[::-1]",
+            ]
+        )
+        self.lines.append(form.format(x=x, y=y))
+
+    def loop(self) -> None:
+        x = self.pick(rank=2)
+        y = self.pick(shape=self.shapes[x])
+        body = self.rng.choice(
+            [
+                "{x} = {x} * 0.5 + {y}",
+                "{x}[i % len({x})] += {y}[0]",
+                "{x} += {y} * i",
+                "{x}[0] += {y}[i % len({y})]",
+            ]
+        ).format(x=x, y=y)
+        self.lines.append(f"for i in range({self.rng.choice(['n', 'len(a)', 'a.shape[1] - 2'])}):")
+        self.lines.append("    " + body)
+
+    def inputs(self):
+        rng = np.random.default_rng(self.rng.randrange(1 << 30))
+        layout = self.rng.choice(["c", "c", "f", "strided"])
+        for r, c in self.SIZES:
+            shapes = {"a": (r, c), "b": (r, c), "v": (c,)}
+            arrays = [
+                d.laid_out(rng, (rng.integers(-8, 9, shapes[k]) / 2).astype(dtype), layout)
+                for k, dtype in self.arguments.items()
+            ]
+            yield (*arrays, int(rng.integers(0, 5)))
+
+
+def check_symbolic_seed(seed: int, directory) -> None:
+    writer = SymbolicWriter(seed)
+    source = writer.program()
+    path = directory / f"symbolic_{seed}.py"
+    path.write_text(source)
+    scope: dict = {}
+    exec(compile(source, str(path), "exec"), scope)
+    hints = {"a": ("r", "c"), "b": ("r", "c"), "v": ("c",)} if seed % 2 else None
+    compiled = cuvil.jit(scope["f"], shape_hint=hints)
+    narrow = "float16" in writer.arguments.values()
+    for args in writer.inputs():
+        try:
+            d.check(scope["f"], *args, tol=(2e-2, 2e-2) if narrow else (2e-4, 2e-4), compiled=compiled)
+        except Exception as error:
+            shapes = [np.shape(a) for a in args]
+            raise AssertionError(f"seed {seed}, shapes {shapes}: {error}\n{source}") from error
+
+
 def check_seed(seed: int, directory) -> None:
     writer = Writer(seed)
     source = writer.program()
@@ -200,3 +302,9 @@ def check_seed(seed: int, directory) -> None:
 def test_random_programs(block, tmp_path):
     for seed in range(40 * block, 40 * (block + 1)):
         check_seed(seed, tmp_path)
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_random_programs_over_sizes(block, tmp_path):
+    for seed in range(30 * block, 30 * (block + 1)):
+        check_symbolic_seed(seed, tmp_path)
