@@ -105,6 +105,10 @@ def jit(
     profile_hooks : tuple
         Must be empty today.
 
+    Notes
+    -----
+    Of ``numpy.memmap`` arguments, views are maps, too; results with memory of their own are arrays.
+
     Returns
     -------
     CompiledFunction
@@ -199,6 +203,8 @@ def compile(
         hinted = _examples_of(compiled.__wrapped__, options.get("shape_hint"))
         if hinted is None:
             return compiled  # type: ignore[no-any-return]
+        first = compiled.__code__.co_varnames[: compiled.__code__.co_posonlyargcount]
+        args = tuple(hinted.pop(name) for name in first)
         kwargs = hinted
     _cuvil.prepare(compiled, args, kwargs)
     return compiled  # type: ignore[no-any-return]
@@ -246,7 +252,7 @@ def get_compiled_module(fn: Callable[..., Any], *args: Any) -> CompiledModule:
     from cuvil.module import CompiledModule
 
     if args:
-        return CompiledModule(fn, _cuvil.prepare(fn, args, {}))
+        return CompiledModule(fn, _cuvil.prepare(fn, args, {}), args)
     index = _cuvil.last_index(fn)
     if index < 0:
         raise ValueError(

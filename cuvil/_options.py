@@ -66,7 +66,7 @@ def _axis(name: str, axis: Any) -> Axis:
         if not axis:
             raise ShapeError(f"shape_hint[{name!r}] has an empty name for an axis")
         return axis
-    if isinstance(axis, (int, np.integer)) and not isinstance(axis, bool) and axis >= 0:
+    if isinstance(axis, (int, np.integer)) and not isinstance(axis, bool) and 0 <= axis < 2**63:
         return int(axis)
     raise ShapeError(
         f"shape_hint[{name!r}] has {axis!r} for an axis\n"
@@ -80,8 +80,8 @@ def _hint(name: str, hint: Any) -> Hint:
     if isinstance(hint, (tuple, list)) and len(hint) == 2 and isinstance(hint[0], (tuple, list)):
         shape, spelled = hint
         try:
-            dtype = np.dtype(spelled)
-        except TypeError as error:
+            dtype = None if spelled is None else np.dtype(spelled)
+        except (TypeError, ValueError, SyntaxError) as error:
             raise ShapeError(f"shape_hint[{name!r}] names no dtype: {spelled!r}") from error
     if not isinstance(shape, (tuple, list)):
         raise ShapeError(
@@ -131,17 +131,17 @@ def check_choice(option: str, value: Any) -> None:
     for name, built, later in _CHOICES:
         if name != option:
             continue
-        if any(value is known or (value == known and type(value) is type(known)) for known in built):
+        if any(type(value) is type(known) and value == known for known in built):
             return
         allowed = " or ".join(repr(known) for known in built)
-        if any(value == known and type(value) is type(known) for known in later):
+        if any(type(value) is type(known) and value == known for known in later):
             raise UnsupportedError(f"{option}={value!r} is not built yet\n  help: use {option}={allowed}")
         raise ValueError(f"{option} must be {allowed}, got {value!r}")
 
 
 def check_device(device: Any) -> str:
     """The device to compile for, as the compiler spells it."""
-    if device in ("auto", "cpu"):
+    if isinstance(device, str) and device in ("auto", "cpu"):
         return "cpu"
     if isinstance(device, str) and device.partition(":")[0] == "cuda":
         raise UnsupportedError(f"device={device!r} is not built yet\n  help: use device='auto' or 'cpu'")
@@ -152,7 +152,7 @@ def check_target_cpu(target_cpu: Any) -> str:
     """The CPU name to compile for; empty for this machine."""
     if target_cpu is None:
         return ""
-    if isinstance(target_cpu, str) and target_cpu:
+    if isinstance(target_cpu, str) and target_cpu and "\0" not in target_cpu:
         return target_cpu
     raise ValueError(f"target_cpu must be None or the name of a CPU such as 'x86-64-v3', got {target_cpu!r}")
 

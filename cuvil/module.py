@@ -209,9 +209,10 @@ class CompiledModule:
     Made by :func:`cuvil.get_compiled_module`.
     """
 
-    def __init__(self, function: Callable[..., Any], index: int) -> None:
+    def __init__(self, function: Callable[..., Any], index: int, args: tuple[Any, ...] = ()) -> None:
         self._function = function
         self._index = index
+        self._args = args
 
     @property
     def _row(self) -> dict[str, Any]:
@@ -252,7 +253,7 @@ class CompiledModule:
         return MemoryPlan.parse(str(self._row["memory"]))
 
     def _text(self, name: str) -> str:
-        return _cuvil.texts(self._function, self._index, _WANT[name])[name]
+        return _cuvil.texts(self._function, self._index, _WANT[name], self._args)[name]
 
     def ir(self) -> str:
         """CIR after all passes.

@@ -9,8 +9,11 @@ namespace cuvil::artifact {
 // How many values an enum has: what a reader may accept.
 template <class E> inline constexpr size_t kEnumCount = 0;
 template <> inline constexpr size_t kEnumCount<DType> = static_cast<size_t>(DType::kC128) + 1;
-template <>
-inline constexpr size_t kEnumCount<ErrorClass> = static_cast<size_t>(ErrorClass::kPython) + 1;
+template <> inline constexpr size_t kEnumCount<ErrorClass> = 0
+#define CUVIL_ERROR(id, python) +1
+#include "support/errors.def"
+#undef CUVIL_ERROR
+    ;
 template <>
 inline constexpr size_t kEnumCount<Const::Kind> = static_cast<size_t>(Const::Kind::kQualified) + 1;
 template <>
@@ -34,7 +37,7 @@ template <> inline constexpr size_t kEnumCount<AliasPredicate::Relation> =
 template <> inline constexpr size_t kEnumCount<ResultSpec::Form> =
     static_cast<size_t>(ResultSpec::Form::kPyBool) + 1;
 template <>
-inline constexpr size_t kEnumCount<TreeNode::Kind> = static_cast<size_t>(TreeNode::Kind::kExpr) + 1;
+inline constexpr size_t kEnumCount<TreeNode::Kind> = static_cast<size_t>(TreeNode::Kind::kSame) + 1;
 template <> inline constexpr size_t kEnumCount<HostArgument::Kind> =
     static_cast<size_t>(HostArgument::Kind::kConst) + 1;
 
@@ -74,7 +77,7 @@ requires std::is_same_v<std::remove_const_t<T>, AliasPredicate>
 void visit(V& v, T& x) { v(x.a, x.b, x.relation); }
 template <class V, class T>
 requires std::is_same_v<std::remove_const_t<T>, ResultSpec>
-void visit(V& v, T& x) { v(x.dtype, x.rank, x.form, x.view, x.order); }
+void visit(V& v, T& x) { v(x.dtype, x.rank, x.form, x.view, x.readonly, x.order); }
 template <class V, class T>
 requires std::is_same_v<std::remove_const_t<T>, TreeNode>
 void visit(V& v, T& x) { v(x.kind, x.index, x.count); }

@@ -42,7 +42,7 @@ struct Const {
     kNotImplemented,
     kBool,
     kInt,      // integer (int64)
-    kBigInt,   // text: decimal digits
+    kBigInt,   // text: hexadecimal digits, "-0x1f"
     kFloat,    // real (bits compare: -0.0 is not 0.0, NaN equals NaN)
     kComplex,  // real, imag
     kStr,
@@ -187,6 +187,7 @@ struct ResultSpec {
   uint8_t rank = 0;
   Form form = Form::kArray;
   bool view = false;                      // made by view_result, else by alloc_result
+  bool readonly = false;
   std::array<uint8_t, kMaxRank> order{};  // memory order of a fresh array, slow to fast
 };
 
@@ -201,6 +202,7 @@ struct TreeNode {
     kSource,  // the object of source `index`, itself
     kConst,   // constants[index]
     kExpr,    // Python int: exprs[index]
+    kSame,    // the tuple, list or dict that node `index` of the tree has made
   };
   Kind kind = Kind::kConst;
   uint32_t index = 0;

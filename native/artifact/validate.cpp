@@ -176,10 +176,12 @@ class Validator {
 
   bool tree() {
     size_t at = 0;
+    made_.assign(a_.tree.size(), false);
     return subtree(&at, 0) && at == a_.tree.size();
   }
   bool subtree(size_t* at, size_t depth) {
     if (*at >= a_.tree.size() || depth > kMaxNesting) return false;
+    const size_t self = *at;
     const TreeNode& n = a_.tree[(*at)++];
     uint32_t children = 0;
     switch (n.kind) {
@@ -205,9 +207,14 @@ class Validator {
       case TreeNode::Kind::kExpr:
         if (n.index >= a_.exprs.size()) return false;
         break;
+      case TreeNode::Kind::kSame:
+        if (n.index >= self || !made_[n.index]) return false;
+        break;
     }
     for (uint32_t i = 0; i < children; ++i)
       if (!subtree(at, depth + 1)) return false;
+    made_[self] = n.kind == TreeNode::Kind::kTuple || n.kind == TreeNode::Kind::kList ||
+                  n.kind == TreeNode::Kind::kDict || n.kind == TreeNode::Kind::kCall;
     return true;
   }
 
@@ -238,6 +245,7 @@ class Validator {
   uint64_t blob_size_;
   std::vector<int> ranks_;         // by array slot; -1: not filled
   std::vector<int> caller_ranks_;  // the same without host results
+  std::vector<bool> made_;         // nodes of the tree that are complete and containers
   size_t bound_ = 0;               // caller-bound symbols
 };
 

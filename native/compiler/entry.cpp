@@ -74,6 +74,7 @@ void fill_tables(artifact::Artifact& a, const ir::Graph& g, const schedule::Prog
     spec.rank = static_cast<uint8_t>(v.type.rank());
     spec.form = r.form;
     spec.view = r.kind != ir::Result::Kind::kFresh;
+    spec.readonly = r.readonly;
     for (size_t k = 0; k < v.type.rank(); ++k)
       spec.order[k] = v.order.empty() ? static_cast<uint8_t>(k) : v.order[k];
     a.results.push_back(spec);
@@ -142,7 +143,7 @@ void compile(const Request& request, Response& response) {
         {});
     return;
   }
-  std::optional<frontend::Traced> traced = frontend::trace(request);
+  std::optional<frontend::Traced> traced = frontend::trace(request, &response.python_raises);
   if (!traced) return;
   stages.finish("trace");
 

@@ -61,6 +61,8 @@ struct Request {
 
 struct Response {
   bool ok = false;  // false: Python's error indicator is set
+  // Not ok: plain Python raises as well, and by then has written to memory that the caller sees.
+  bool python_raises = false;
   std::vector<uint8_t> artifact;
   std::vector<PyObject*> identities;         // owned; for guards of kind kIdentity
   std::map<std::string, std::string> texts;  // "ir", "llvm", "asm", "dot", "ir.03.fuse", ...

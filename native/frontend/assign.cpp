@@ -132,6 +132,7 @@ Result<Value> Interpreter::in_place(const Node& op, const Value& target, const V
       c && c->kind == Container::Kind::kList && op.kind() == NodeKind::kAdd) {
     CUVIL_CHECK(will_mutate(*c, n));
     CUVIL_TRY(Values more, items_of(operand, n));
+    for (const Value& item : more) CUVIL_CHECK(check_acyclic(*c, item, n));
     c->items.insert(c->items.end(), more.begin(), more.end());
     return target;
   }

@@ -263,6 +263,10 @@ Result<ops::ArgValue> Interpreter::to_arg(const Value& v, const Node& n) {
   if (o == Py_None) return ArgValue(ArgValue::None{});
   if (o == Py_Ellipsis) return ArgValue(ArgValue::Ellipsis{});
   if (PyBool_Check(o)) return ArgValue(o == Py_True);
+  if (has_own_arithmetic(o))
+    return unsupported(describe(v) + " is of a subclass of " + (PyLong_Check(o) ? "int" : "float") +
+                           " with operators of its own",
+                       "pass a plain number", n);
   if (PyLong_Check(o)) {
     if (std::optional<int64_t> i = to_int64(o)) return ArgValue(*i);
     const double real = PyLong_AsDouble(o);
@@ -279,7 +283,7 @@ Result<ops::ArgValue> Interpreter::to_arg(const Value& v, const Node& n) {
     }
     return ArgValue(std::move(big));
   }
-  if (is_exactly(o, &PyFloat_Type)) return ArgValue(PyFloat_AsDouble(o));
+  if (PyFloat_Check(o) && !PyObject_HasAttrString(o, "dtype")) return ArgValue(PyFloat_AsDouble(o));
   if (PyUnicode_Check(o)) return ArgValue(to_string(o));
   static PyObject* const dtype_type = type_in("numpy", "dtype");
   if (PyType_Check(o) || PyObject_IsInstance(o, dtype_type) == 1) {
@@ -294,6 +298,9 @@ Result<ops::ArgValue> Interpreter::to_arg(const Value& v, const Node& n) {
   if (PyComplex_Check(o))
     return fail(ErrorClass::kDType, "complex numbers are not compiled",
                 "use real and imaginary parts", n);
+  if (takes_part_in_arithmetic(o))
+    return unsupported(describe(v) + ", which has operators of its own",
+                       "pass a number or an array", n);
   return fail(ErrorClass::kTypeError, describe(v) + " is not understood as an argument here",
               "pass a number or an array", n);
 }

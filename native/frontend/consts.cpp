@@ -28,8 +28,8 @@ std::optional<Const> integer(PyObject* o) {
     c.integer = v;
     return c;
   }
-  PyRef s = PyRef::steal(PyObject_Str(o));
-  if (!s) {  // longer than sys.get_int_max_str_digits()
+  PyRef s = PyRef::steal(PyNumber_ToBase(o, 16));  // decimal ones are limited in number
+  if (!s) {
     PyErr_Clear();
     return std::nullopt;
   }
@@ -55,6 +55,8 @@ std::optional<Const> numpy_scalar(PyObject* o) {
   PyRef bytes = PyRef::steal(PyObject_CallMethod(o, "tobytes", nullptr));
   char* data = nullptr;
   Py_ssize_t size = 0;
+  PyRef type = dtype ? attr_or_null(dtype.get(), CUVIL_NAME("type")) : PyRef();
+  if (type.get() != reinterpret_cast<PyObject*>(Py_TYPE(o))) return std::nullopt;  // a subclass
   if (!str || !bytes || PyBytes_AsStringAndSize(bytes.get(), &data, &size) < 0) {
     PyErr_Clear();
     return std::nullopt;
@@ -122,6 +124,14 @@ std::optional<Const> const_of(PyObject* o) {
     for (Py_ssize_t i = 0; i < PyTuple_Size(o); ++i)
       items.push_back(PyRef::borrow(PyTuple_GetItem(o, i)));
     return sequence(Const::Kind::kTuple, items);
+  }
+  if (is_exactly(o, &PyFrozenSet_Type)) {
+    std::vector<PyRef> items;
+    PyRef list = PyRef::steal(PySequence_List(o));
+    for (Py_ssize_t i = 0; list && i < PyList_Size(list.get()); ++i)
+      items.push_back(PyRef::borrow(PyList_GetItem(list.get(), i)));
+    PyErr_Clear();
+    return sequence(Const::Kind::kFrozenSet, items);
   }
   if (is_exactly(o, &PySlice_Type) || is_exactly(o, &PyRange_Type)) {
     bool slice = is_exactly(o, &PySlice_Type);

@@ -250,6 +250,15 @@ Result<> Interpreter::will_mutate(const Container& c, const Node& n) {
                      "write into an array made before the loop", n);
 }
 
+// A list that holds itself has no finite tree.
+Result<> Interpreter::check_acyclic(const Container& c, const Value& added, const Node& n) {
+  const Container* inner = added.container();
+  if (!inner) return Ok{};
+  if (inner == &c) return unsupported("a list or dict that holds itself", "hold a copy of it", n);
+  for (const Value& item : inner->items) CUVIL_CHECK(check_acyclic(c, item, n));
+  return Ok{};
+}
+
 Result<Value> Interpreter::call_container_method(const Value& self, Container& c,
                                                  const std::string& name, const Arguments& args,
                                                  const Node& n) {
@@ -265,17 +274,20 @@ Result<Value> Interpreter::call_container_method(const Value& self, Container& c
   };
   if (list && name == "append" && a.size() == 1) {
     CUVIL_CHECK(will_mutate(c, n));
+    CUVIL_CHECK(check_acyclic(c, a[0], n));
     c.items.push_back(a[0]);
     return none();
   }
   if (list && name == "extend" && a.size() == 1) {
     CUVIL_CHECK(will_mutate(c, n));
     CUVIL_TRY(Values more, items_of(a[0], n));
+    for (const Value& item : more) CUVIL_CHECK(check_acyclic(c, item, n));
     c.items.insert(c.items.end(), more.begin(), more.end());
     return none();
   }
   if (list && name == "insert" && a.size() == 2) {
     CUVIL_CHECK(will_mutate(c, n));
+    CUVIL_CHECK(check_acyclic(c, a[1], n));
     std::optional<ir::Dim> d = as_dim(a[0]);
     std::optional<int64_t> at = d ? g_.dims.as_constant(*d) : std::nullopt;
     if (!at) return unsupported("insert at a run-time position", "use a static position", n);
@@ -317,6 +329,7 @@ Result<Value> Interpreter::call_container_method(const Value& self, Container& c
     if (name == "setdefault") {
       if (at >= 0) return c.items[static_cast<size_t>(at)];
       CUVIL_CHECK(will_mutate(c, n));
+      if (a.size() > 1) CUVIL_CHECK(check_acyclic(c, a[1], n));
       c.keys.push_back(*key);
       c.items.push_back(a.size() > 1 ? a[1] : none());
       return c.items.back();
@@ -352,6 +365,7 @@ Result<Value> Interpreter::call_container_method(const Value& self, Container& c
     }
     for (const Keyword& k : args.keywords) pairs.push_back({to_str(k.name), k.value});
     for (auto& [key, value] : pairs) {
+      CUVIL_CHECK(check_acyclic(c, value, n));
       CUVIL_TRY(int64_t at, find_key(key.get()));
       if (at >= 0) {
         c.items[static_cast<size_t>(at)] = value;

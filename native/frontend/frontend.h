@@ -20,8 +20,8 @@ struct Traced {
 };
 
 // Walks the function. On failure Python's error indicator is set (the designed exception) and the
-// result is empty.
-std::optional<Traced> trace(const compiler::Request& request);
+// result is empty; `python_raises` (see compiler::Response) is set.
+std::optional<Traced> trace(const compiler::Request& request, bool* python_raises);
 
 // The instruction whose position is `loc`, for the site table.
 artifact::CodeLoc code_loc(const Traced& t, const SourceLoc& loc);

@@ -45,6 +45,8 @@ class Interpreter {
   const std::vector<std::pair<uint32_t, uint32_t>>& must_share() const { return must_share_; }
   // Call sites between the compiled function and the place of an error, innermost first.
   const std::vector<SourceLoc>& call_trail() const { return trail_; }
+  // So far, something was written to an argument or a captured array.
+  bool wrote_for_caller() const { return wrote_for_caller_; }
 
  private:
   friend class LoopTracer;
@@ -181,6 +183,7 @@ class Interpreter {
   Result<Value> call_container_method(const Value& self, Container& c, const std::string& name,
                                       const Arguments& args, const Node& n);
   Result<> will_mutate(const Container& c, const Node& n);
+  Result<> check_acyclic(const Container& c, const Value& added, const Node& n);
   // Items of anything with a length that is known now; an error otherwise.
   Result<Values> items_of(const Value& v, const Node& n);
   // Number of iterations and the k-th item, for anything a `for` can walk.
@@ -235,10 +238,9 @@ class Interpreter {
   Result<> finish(const Value& result, const Node& n);
   Result<> add_result_tree(const Value& v, const Node& n);
   Result<> add_tensor_result(const Tensor& t, const Node& n);
-  Result<> finish_aliases(const Node& n);
+  void finish_aliases();
   void count_leaves(const Value& v);
   void number_symbols();
-  std::string slot_name(uint32_t slot) const;
 
   // ---- errors
   SourceLoc loc(const Node& n) const;
@@ -271,6 +273,8 @@ class Interpreter {
   std::vector<std::shared_ptr<Frame>> frames_;
   std::vector<std::unique_ptr<WalkedFunction>> walked_;
   int loop_depth_ = 0;
+  bool wrote_for_caller_ = false;
+  std::map<const Container*, uint32_t> tree_nodes_;  // of the result
   std::vector<SourceLoc> trail_;
   // Bounds of loop indices in terms of outer dims: lo <= symbol <= hi.
   struct Bounds {

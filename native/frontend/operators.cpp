@@ -61,6 +61,11 @@ constexpr CompareRow kCompare[] = {
 
 bool is_traced_number(const Value& v) { return v.is<Tensor>() || v.is<ir::Dim>(); }
 
+bool equals_no_number(PyObject* o) {
+  return o == Py_None || o == Py_Ellipsis || o == Py_NotImplemented ||
+         is_exactly(o, &PyUnicode_Type) || is_exactly(o, &PyBytes_Type);
+}
+
 bool is_static_float(const Value& v) {
   const Static* s = v.get<Static>();
   return s && PyFloat_Check(s->object.get());
@@ -271,6 +276,16 @@ Result<Value> Interpreter::compare(NodeKind op, const Value& a, const Value& b, 
     return s && s->object.get() == Py_None;
   };
   if (a.is<Tensor>() || b.is<Tensor>()) {
+    // A Python or NumPy number equals no str, None, ...
+    const Value& other = a.is<Tensor>() ? b : a;
+    const Tensor& t = *(a.is<Tensor>() ? a : b).get<Tensor>();
+    const bool number = t.weak != ops::Weak::kNo || t.scalar;
+    const bool equality = op == NodeKind::kEq || op == NodeKind::kNotEq;
+    if (const Static* s = other.get<Static>();
+        s && number && equality && equals_no_number(s->object.get())) {
+      CUVIL_CHECK(use(*s, n));
+      return static_bool(op == NodeKind::kNotEq);
+    }
     if (!is_none(a) && !is_none(b)) return call_operator(row->row, {a, b}, n);
     return unsupported("comparing an array with None", "use `is None`", n);
   }

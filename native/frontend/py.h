@@ -101,6 +101,34 @@ inline std::optional<int64_t> to_int64(PyObject* o) {
   return static_cast<int64_t>(v);
 }
 
+// An int or float of a subclass that has operators of its own (an IntEnum has none).
+inline bool has_own_arithmetic(PyObject* o) {
+  PyTypeObject* type = Py_TYPE(o);
+  PyTypeObject* base = PyLong_Check(o) ? &PyLong_Type : PyFloat_Check(o) ? &PyFloat_Type : type;
+  if (type == base || PyBool_Check(o)) return false;
+  if (PyRef dtype = attr_or_null(o, CUVIL_NAME("dtype"))) {  // np.float64 is a float
+    PyRef scalar = attr_or_null(dtype.get(), CUVIL_NAME("type"));
+    return scalar.get() != reinterpret_cast<PyObject*>(type);
+  }
+  for (int slot : {Py_nb_add, Py_nb_subtract, Py_nb_multiply, Py_nb_true_divide, Py_nb_floor_divide,
+                   Py_nb_remainder, Py_nb_power, Py_nb_negative, Py_nb_absolute, Py_nb_bool,
+                   Py_nb_and, Py_nb_or, Py_nb_xor, Py_nb_lshift, Py_nb_rshift, Py_nb_index,
+                   Py_nb_float, Py_tp_richcompare})
+    if (PyType_GetSlot(type, slot) != PyType_GetSlot(base, slot)) return true;
+  return false;
+}
+
+// An object that NumPy would ask, or whose own operators an array would give way to.
+inline bool takes_part_in_arithmetic(PyObject* o) {
+  for (const char* name :
+       {"__array_ufunc__", "__array__", "__array_interface__", "__array_priority__"})
+    if (PyObject_HasAttrString(o, name)) return true;
+  for (int slot :
+       {Py_nb_add, Py_nb_subtract, Py_nb_multiply, Py_nb_true_divide, Py_nb_matrix_multiply})
+    if (PyType_GetSlot(Py_TYPE(o), slot)) return true;
+  return false;
+}
+
 // sys.modules[name], imported only if it was imported already. Borrowed semantics are avoided.
 inline PyRef loaded_module(const char* name) {
   PyRef key = to_str(name);

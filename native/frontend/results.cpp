@@ -9,7 +9,7 @@ using artifact::TreeNode;
 Result<> Interpreter::finish(const Value& result, const Node& n) {
   count_leaves(result);
   CUVIL_CHECK(add_result_tree(result, n));
-  CUVIL_CHECK(finish_aliases(n));
+  finish_aliases();
 
   artifact::Artifact& facts = traced_.facts;
   facts.array_slots = static_cast<uint32_t>(slots_.size());
@@ -99,6 +99,7 @@ Result<> Interpreter::add_tensor_result(const Tensor& t, const Node& n) {
     r.base = base->second;
   }
   r.value = read(t);
+  r.readonly = array && t.readonly;
   const auto index = static_cast<uint32_t>(g_.results.size());
   g_.results.push_back(r);
   returned_.push_back({t.cell, t.steps, t.same_object, index});
@@ -138,6 +139,11 @@ Result<> Interpreter::add_result_tree(const Value& v, const Node& n) {
                        "return arrays, numbers, strings, tuples, lists or dicts", n);
   }
   if (const Container* c = v.container()) {
+    auto [known, fresh] = tree_nodes_.emplace(c, static_cast<uint32_t>(facts.tree.size()));
+    if (!fresh) {
+      facts.tree.push_back({TreeNode::Kind::kSame, known->second, 0});
+      return Ok{};
+    }
     TreeNode node;
     node.count = static_cast<uint32_t>(c->items.size());
     switch (c->kind) {
@@ -197,14 +203,10 @@ std::optional<Extent> extent_of(PyObject* array, const std::vector<int64_t>& sha
 
 }  // namespace
 
-std::string Interpreter::slot_name(uint32_t slot) const {
-  for (const ir::Input& in : g_.inputs)
-    if (in.kind == ir::Input::Kind::kArray && in.slot == slot) return g_.value(in.value).name;
-  return "an array";
-}
-
-// For every array that is written: its relation to every other one in this call, as a predicate.
-Result<> Interpreter::finish_aliases(const Node& n) {
+// For every array that is written: what must hold between it and every other one, as a predicate.
+// Arrays that overlap in any other way than as one view get code for disjoint ones: it fits if their
+// elements interleave (which the dispatcher finds out), else the call runs as plain Python.
+void Interpreter::finish_aliases() {
   using Relation = artifact::AliasPredicate::Relation;
   auto is_shared = [&](uint32_t a, uint32_t b) {
     for (auto [x, y] : shared_)
@@ -225,20 +227,14 @@ Result<> Interpreter::finish_aliases(const Node& n) {
       auto ex = extent_of(x.object.get(), x.shape, x.strides, size_of(x.spec.dtype));
       auto ey = extent_of(y.object.get(), y.shape, y.strides, size_of(y.spec.dtype));
       if (!ex || !ey) continue;
-      if (ex->begin == ex->end || ey->begin == ey->end || ex->end <= ey->begin ||
-          ey->end <= ex->begin) {
-        traced_.facts.aliases.push_back({a, b, Relation::kDisjoint});
-      } else if (x.spec == y.spec && x.shape == y.shape && x.strides == y.strides &&
-                 ex->begin == ey->begin) {
+      const bool empty = ex->begin == ex->end || ey->begin == ey->end;
+      if (!empty && x.spec == y.spec && x.shape == y.shape && x.strides == y.strides &&
+          ex->begin == ey->begin)
         must_share_.push_back({a, b});
-      } else {
-        return unsupported("`" + slot_name(a) + "` and `" + slot_name(b) +
-                               "` overlap in memory, and the function writes to one of them",
-                           "pass a copy of one of them", n);
-      }
+      else
+        traced_.facts.aliases.push_back({a, b, Relation::kDisjoint});
     }
   }
-  return Ok{};
 }
 
 }  // namespace cuvil::frontend

@@ -332,7 +332,7 @@ Result<Value> Interpreter::subscript_tensor(const Tensor& t, const Value& index,
   // All axes indexed: a NumPy scalar, which is a copy.
   if (!for_store && !ellipsis && type_of(out).rank() == 0 && inserted.empty())
     return Value(fresh(v, ops::Weak::kNo, true));
-  if (t.scalar) return Value(fresh(v, ops::Weak::kNo, type_of(out).rank() == 0));
+  if (t.scalar) return Value(fresh(v, ops::Weak::kNo, false));  // `scalar[...]` is an array
   return Value(out);
 }
 
@@ -442,6 +442,7 @@ Result<> Interpreter::store_subscript(const Value& base, const Value& index, con
       CUVIL_TRY(std::optional<PyRef> key, as_object(index, n));
       if (!key) return unsupported("a run-time dict key", "use a static key", n);
       if (PyObject_Hash(key->get()) == -1) return python_error(n);
+      CUVIL_CHECK(check_acyclic(*c, v, n));
       for (size_t k = 0; k < c->keys.size(); ++k) {
         int r = PyObject_RichCompareBool(c->keys[k].get(), key->get(), Py_EQ);
         if (r < 0) return python_error(n);
@@ -461,6 +462,7 @@ Result<> Interpreter::store_subscript(const Value& base, const Value& index, con
       const auto size = static_cast<int64_t>(c->items.size());
       if (k < -size || k >= size)
         return fail(ErrorClass::kIndexError, "list assignment index out of range", {}, n);
+      CUVIL_CHECK(check_acyclic(*c, v, n));
       c->items[static_cast<size_t>(k < 0 ? k + size : k)] = v;
       return Ok{};
     }

@@ -86,6 +86,7 @@ Result<> Interpreter::write(const Tensor& t, ir::ValueId value, const Node& n) {
   ir::ValueId view = read(t);
   c.current = b.emit("store", {c.current, view, value}, ir::Type(g_.type(c.current)));
   c.written = true;
+  wrote_for_caller_ = wrote_for_caller_ || c.input >= 0;
   ++c.version;
   return Ok{};
 }
@@ -280,7 +281,9 @@ Value Interpreter::dim_or_static(ir::Dim d) {
 std::optional<ir::Dim> Interpreter::as_dim(const Value& v) {
   if (const ir::Dim* d = v.get<ir::Dim>()) return *d;
   const Static* s = v.get<Static>();
-  if (!s || PyFloat_Check(s->object.get()) || !PyIndex_Check(s->object.get())) return std::nullopt;
+  if (!s || PyFloat_Check(s->object.get()) || !PyIndex_Check(s->object.get()) ||
+      has_own_arithmetic(s->object.get()))
+    return std::nullopt;
   std::optional<int64_t> i = to_int64(s->object.get());
   if (!i) return std::nullopt;
   if (s->source >= 0) capture_.guard_object(s->source, s->object.get());

@@ -5,7 +5,23 @@
 
 namespace cuvil::frontend {
 
-std::optional<Traced> trace(const compiler::Request& request) {
+namespace {
+
+// Does the class say what plain Python would have raised, rather than what Cuvil cannot do?
+bool is_pythons(ErrorClass c) {
+  switch (c) {
+    case ErrorClass::kUnsupported:
+    case ErrorClass::kDevice:
+    case ErrorClass::kOutOfMemory:
+    case ErrorClass::kCache:
+    case ErrorClass::kInternal: return false;
+    default: return true;
+  }
+}
+
+}  // namespace
+
+std::optional<Traced> trace(const compiler::Request& request, bool* python_raises) {
   // Again with arrays shared, if it turned out that arrays which are one in this call are written.
   std::vector<std::pair<uint32_t, uint32_t>> shared;
   for (;;) {
@@ -18,6 +34,7 @@ std::optional<Traced> trace(const compiler::Request& request) {
       for (PyObject* o : traced.code_objects) Py_DECREF(o);
     };
     if (!r.ok()) {
+      *python_raises = is_pythons(r.error().cls) && interpreter.wrote_for_caller();
       raise_error(r.error(), traced.code_objects, interpreter.call_trail());
       release();
       return std::nullopt;

@@ -130,6 +130,7 @@ struct Result {
   ValueId value;
   uint32_t base = 0;
   artifact::ResultSpec::Form form = artifact::ResultSpec::Form::kArray;
+  bool readonly = false;
 };
 
 // What was decided about caller-bound symbols while tracing; holds for every call of the result.

@@ -262,6 +262,7 @@ class Parser {
       }
       r.value = use();
       r.form = static_cast<artifact::ResultSpec::Form>(one_of(text::kForms, "a form of result"));
+      r.readonly = eat_word("readonly");
       g_->results.push_back(r);
       if (!eat(",")) break;
     }

@@ -116,7 +116,8 @@ class Printer {
     if (r.kind == Result::Kind::kViewOfInput) s = "view(" + std::to_string(r.base) + ") ";
     if (r.kind == Result::Kind::kViewOfResult)
       s = "view_of_result(" + std::to_string(r.base) + ") ";
-    return s + name(r.value) + " " + std::string(text::kForms[static_cast<size_t>(r.form)]);
+    s += name(r.value) + " " + std::string(text::kForms[static_cast<size_t>(r.form)]);
+    return r.readonly ? s + " readonly" : s;
   }
 
   std::string attribute(const Attribute& a) const {

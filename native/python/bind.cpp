@@ -12,6 +12,13 @@ Py_ssize_t int_attribute(PyObject* code, PyObject* name) {
 
 bool same_name(PyObject* a, PyObject* b) { return a == b || PyUnicode_Compare(a, b) == 0; }
 
+// A key of **kwargs that a call shape can hold: UTF-8, and no subclass of str.
+bool is_plain_name(PyObject* name) {
+  if (PyUnicode_CheckExact(name) && PyUnicode_AsUTF8AndSize(name, nullptr)) return true;
+  PyErr_Clear();
+  return false;
+}
+
 }  // namespace
 
 void BoundArgs::own(PyObject* o) {
@@ -73,7 +80,7 @@ bool Binder::bind_any(PyObject* function, PyObject* const* args, size_t nargs, P
     if (p < parameters) {
       if (value[p]) return false;  // multiple values
       value[p] = args[given + k];
-    } else if (varkeywords_) {
+    } else if (varkeywords_ && is_plain_name(name)) {
       names.push_back(name);
       rest.push_back(args[given + k]);
     } else {

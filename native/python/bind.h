@@ -58,7 +58,8 @@ class Binder {
   bool read(PyObject* code);
 
   // False, without an indicator, if Python would raise TypeError: calling the plain function then
-  // raises it, with Python's own text, before any of its body runs.
+  // raises it, with Python's own text, before any of its body runs. Also for keywords in **kwargs that
+  // are no ordinary str (subclasses, lone surrogates): such a call runs as plain Python.
   bool bind(PyObject* function, PyObject* const* args, size_t nargs, PyObject* kwnames,
             BoundArgs* out) const {
     if (simple_ && !kwnames && nargs == static_cast<size_t>(positional_)) {

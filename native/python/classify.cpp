@@ -89,9 +89,9 @@ std::string dtype_text(PyObject* descr) {
 }
 
 // The dtype is not one that Cuvil computes with: says which it is and what would do.
-bool refuse_dtype(PyArray_Descr* d, const std::string& name) {
+bool refuse_dtype(PyArray_Descr* d, const char* what, const std::string& name) {
   std::string text = dtype_text(reinterpret_cast<PyObject*>(d));
-  std::string found = "argument '" + name + "' is an array of dtype " + text;
+  std::string found = "argument '" + name + "' is " + what + " of dtype " + text;
   if (!PyArray_ISNBO(d->byteorder))
     raise(
         make_error(ErrorClass::kDType, found + ", which is not in this machine's byte order",
@@ -121,7 +121,7 @@ bool classify_array(PyObject* o, const std::string& name, ArgSpec* out) {
                      "pass numpy.asarray(" + name + ")"));
     return false;
   }
-  if (!dtype_of(PyArray_DESCR(a))) return refuse_dtype(PyArray_DESCR(a), name);
+  if (!dtype_of(PyArray_DESCR(a))) return refuse_dtype(PyArray_DESCR(a), "an array", name);
   if (!array_spec(a, &out->array)) {
     raise(
         make_error(ErrorClass::kUnsupported,
@@ -138,7 +138,14 @@ bool classify_scalar(PyObject* o, const std::string& name, ArgSpec* out) {
   if (!descr) return false;
   auto* d = reinterpret_cast<PyArray_Descr*>(descr.get());
   std::optional<DType> t = dtype_of(d);
-  if (!t) return refuse_dtype(d, name);
+  if (!t) return refuse_dtype(d, "a NumPy scalar", name);
+  if (Py_TYPE(o) != d->typeobj) {
+    raise(make_error(ErrorClass::kUnsupported,
+                     "argument '" + name + "' is a " + Py_TYPE(o)->tp_name + ", a subclass of " +
+                         d->typeobj->tp_name + " with rules of its own",
+                     "pass " + std::string(d->typeobj->tp_name) + "(" + name + ")"));
+    return false;
+  }
   out->kind = ArgSpec::Kind::kArray;
   out->array = {.dtype = *t, .writeable = false, .numpy_scalar = true};
   return refuse_complex(*t, name);

@@ -27,8 +27,8 @@ std::optional<Const> int_const(PyObject* o) {
     c.integer = v;
     return c;
   }
-  PyRef digits = PyRef::steal(PyObject_Str(o));
-  if (!digits) {  // more than sys.get_int_max_str_digits()
+  PyRef digits = PyRef::steal(PyNumber_ToBase(o, 16));  // decimal ones are limited in number
+  if (!digits) {
     PyErr_Clear();
     return std::nullopt;
   }
@@ -172,7 +172,7 @@ PyRef to_object(const Const& c) {
     case Kind::kNotImplemented: return PyRef::borrow(Py_NotImplemented);
     case Kind::kBool: return PyRef::borrow(c.integer ? Py_True : Py_False);
     case Kind::kInt: return PyRef::steal(PyLong_FromLongLong(c.integer));
-    case Kind::kBigInt: return PyRef::steal(PyLong_FromString(c.text.c_str(), nullptr, 10));
+    case Kind::kBigInt: return PyRef::steal(PyLong_FromString(c.text.c_str(), nullptr, 16));
     case Kind::kFloat: return PyRef::steal(PyFloat_FromDouble(c.real));
     case Kind::kComplex: return PyRef::steal(PyComplex_FromDoubles(c.real, c.imag));
     case Kind::kStr: return PyRef::steal(PyUnicode_DecodeUTF8(c.text.data(), size, nullptr));

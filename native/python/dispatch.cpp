@@ -117,11 +117,26 @@ struct Tried {
   Entry* entry = nullptr;  // fits
   bool error = false;      // the indicator is set
   bool overlap = false;    // one would fit but for arrays that overlap
-  std::string reason;      // why the latest one does not fit
+  std::string reason;      // why the one that fits best does not; of equals, the latest
 };
+
+// How far a specialisation got in being matched.
+int progress(const Mismatch& m) {
+  switch (m.stage) {
+    case Mismatch::Stage::kNone: return 0;
+    case Mismatch::Stage::kCallShape: return 1;
+    case Mismatch::Stage::kArgument: return 2;
+    case Mismatch::Stage::kGuard: return 3;
+    case Mismatch::Stage::kAxis: return 4;
+    case Mismatch::Stage::kPredicate: return 5;
+    case Mismatch::Stage::kAlias: return 6;
+  }
+  return 0;
+}
 
 template <class Run> Tried try_all(State& s, const BoundArgs& bound, Run&& run) {
   Tried t;
+  int furthest = 0;
   // By index: user code that guards run may add specialisations.
   for (size_t i = s.entries.size(); i-- > 0;) {
     if (i >= s.entries.size()) continue;
@@ -147,7 +162,10 @@ template <class Run> Tried try_all(State& s, const BoundArgs& bound, Run&& run) 
     }
     t.overlap = t.overlap || (why.stage == Mismatch::Stage::kAlias &&
                               why.axis == static_cast<uint32_t>(Overlap::kMayOverlap));
-    if (t.reason.empty()) t.reason = describe(s, e->specialisation->artifact(), why);
+    if (progress(why) > furthest) {
+      furthest = progress(why);
+      t.reason = describe(s, e->specialisation->artifact(), why);
+    }
   }
   return t;
 }
@@ -167,8 +185,8 @@ bool dump(const State& s, const std::map<std::string, std::string>& texts, bool 
 }
 
 uint32_t dump_wants(const Knobs& k) {
-  if (k.dump_ir == "1") return compiler::kWantDot;
-  if (k.dump_ir != "all") return 0;
+  if (k.dump_ir == Knobs::Dump::kGraph) return compiler::kWantDot;
+  if (k.dump_ir == Knobs::Dump::kNothing) return 0;
   return compiler::kWantDot | compiler::kWantIr | compiler::kWantLlvm | compiler::kWantAsm |
          compiler::kWantPasses;
 }
@@ -187,26 +205,30 @@ bool look_on_disk(State& s, const BoundArgs& bound, bool* added) {
   return make_request(s, bound, &request) && load_cached(s, *directory, request.key, added);
 }
 
-// Compiles for this call and appends the specialisation. False with the indicator set.
-bool compile(State& s, const BoundArgs& bound, std::string reason) {
+enum class Flown : uint8_t { kCompiled, kWaited, kPlain, kPythonRaises, kError };
+
+// Compiles for this call and appends the specialisation. kError and kPythonRaises: the indicator is set.
+Flown compile(State& s, const BoundArgs& bound, std::string reason) {
   auto start = std::chrono::steady_clock::now();
   auto knobs = read_knobs();
   if (!knobs.ok()) {
     raise(knobs.error());
-    return false;
+    return Flown::kError;
   }
   compiler::Request request;
-  if (!make_request(s, bound, &request)) return false;
+  if (!make_request(s, bound, &request)) return Flown::kError;
   request.want = dump_wants(*knobs);
   compiler::Response response;
   PyRef code = s.code;
   bool ok = run_compiler(request, &response);
   std::vector<PyRef> identities;
   for (PyObject* o : response.identities) identities.push_back(PyRef::steal(o));
-  if (!ok || (request.want && !dump(s, response.texts, knobs->dump_ir == "all"))) return false;
+  if (!ok) return response.python_raises ? Flown::kPythonRaises : Flown::kError;
+  if (request.want && !dump(s, response.texts, knobs->dump_ir == Knobs::Dump::kAll))
+    return Flown::kError;
   auto e = std::make_unique<Entry>();
   e->specialisation = Specialisation::load(std::move(response.artifact), std::move(identities));
-  if (!e->specialisation) return false;
+  if (!e->specialisation) return Flown::kError;
   e->recipe = recipe_of(request);
   e->reason = std::move(reason);
   e->stages = std::move(response.stages);
@@ -215,14 +237,12 @@ bool compile(State& s, const BoundArgs& bound, std::string reason) {
   if (auto directory = cache_for(s, *knobs)) {
     ++runtime::cache_counters().misses;
     if (!keep_cached(*directory, e->specialisation->artifact(), e->specialisation->bytes(), *knobs))
-      return false;
+      return Flown::kError;
   }
   bool current = code.get() == s.code.get();  // else the function's code was replaced meanwhile
   (current ? s.entries : s.retired).push_back(std::move(e));
-  return true;
+  return Flown::kCompiled;
 }
-
-enum class Flown : uint8_t { kCompiled, kWaited, kPlain, kError };
 
 // One compile a function at a time: who misses meanwhile waits and looks again.
 Flown compile_once(State& s, const BoundArgs& bound, std::string reason) {
@@ -236,19 +256,20 @@ Flown compile_once(State& s, const BoundArgs& bound, std::string reason) {
   auto flight = std::make_shared<Flight>();
   flight->pid = getpid();
   s.flight = flight;
-  bool ok = compile(s, bound, std::move(reason));
+  Flown result = compile(s, bound, std::move(reason));
   s.flight = nullptr;
   {
     std::lock_guard lock(flight->mutex);
     flight->done = true;
   }
   flight->landed.notify_all();
-  return ok ? Flown::kCompiled : Flown::kError;
+  return result;
 }
 
 struct Found {
   Entry* entry = nullptr;
   std::string plain;  // why the call runs as plain Python instead; empty: error, indicator set
+  bool python_raises = false;  // the error: see compiler::Response
 };
 
 // Tries, compiles, tries again. `run` is called with the frame of the specialisation that fits.
@@ -256,13 +277,13 @@ template <class Run> Found find_or_compile(State& s, const BoundArgs& bound, Run
   for (bool compiled = false, looked = false;;) {
     Tried t = try_all(s, bound, run);
     if (t.entry || t.error) return {t.entry, {}};
+    if (t.overlap)
+      return {nullptr, "arrays that it writes to overlap others; pass copies, or the same view"};
     if (!std::exchange(looked, true)) {
       bool added = false;
       if (!look_on_disk(s, bound, &added)) return {};
       if (added) continue;
     }
-    if (t.overlap)
-      return {nullptr, "arrays that it writes to overlap others; pass copies, or the same view"};
     if (compiled) {
       ++s.unstable;
       return {nullptr,
@@ -277,6 +298,7 @@ template <class Run> Found find_or_compile(State& s, const BoundArgs& bound, Run
       case Flown::kCompiled: compiled = true; break;
       case Flown::kWaited: break;
       case Flown::kPlain: return {nullptr, "it is called while it is being compiled"};
+      case Flown::kPythonRaises: return {nullptr, {}, true};
       case Flown::kError: return {};
     }
   }
@@ -287,6 +309,10 @@ template <class Run> Found find_or_compile(State& s, const BoundArgs& bound, Run
 PyObject* call_slow(State& s, const BoundArgs& bound, const RawCall& raw) {
   PyObject* result = nullptr;
   Found found = find_or_compile(s, bound, [&](Frame* f) { result = f->spec.run(f); });
+  if (found.python_raises) {
+    PyErr_Clear();
+    return run_plain(s, raw);
+  }
   if (found.entry || found.plain.empty()) return result;
   return warn_plain(s, found.plain) ? run_plain(s, raw) : nullptr;
 }
@@ -316,7 +342,8 @@ bool add_artifact(State& s, std::vector<uint8_t> bytes) {
   return true;
 }
 
-bool texts_of(State& s, const Entry& e, uint32_t want, std::map<std::string, std::string>* out) {
+bool texts_of(State& s, const Entry& e, const BoundArgs* given, uint32_t want,
+              std::map<std::string, std::string>* out) {
   if (!e.recipe) {
     raise(make_error(ErrorClass::kUnsupported,
                      "this specialisation was loaded from bytes, which hold no such text",
@@ -325,7 +352,7 @@ bool texts_of(State& s, const Entry& e, uint32_t want, std::map<std::string, std
   }
   std::vector<PyRef> hold;
   compiler::Request request;
-  if (!request_again(s, *e.recipe, &hold, &request)) return false;
+  if (!request_again(s, *e.recipe, given, &hold, &request)) return false;
   request.want = want;
   request.key = e.specialisation->artifact().key;
   compiler::Response response;

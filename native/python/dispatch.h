@@ -21,8 +21,10 @@ Entry* prepare_call(State& s, const BoundArgs& bound);
 // Adds a specialisation from bytes. False with the indicator set.
 bool add_artifact(State& s, std::vector<uint8_t> bytes);
 
-// Texts of a specialisation ("ir", "llvm", ...), by compiling it again.
-bool texts_of(State& s, const Entry& e, uint32_t want, std::map<std::string, std::string>* out);
+// Texts of a specialisation ("ir", "llvm", ...), by compiling it again, for the objects of `given` if
+// that is not NULL. False with the indicator set.
+bool texts_of(State& s, const Entry& e, const BoundArgs* given, uint32_t want,
+              std::map<std::string, std::string>* out);
 
 // "global WEIGHTS is an array float32[8]", one a guard.
 std::vector<std::string> guard_texts(const artifact::Artifact& a);

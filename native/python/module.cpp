@@ -7,6 +7,7 @@
 #include "python/compiled_function.h"
 #include "python/constants.h"
 #include "python/dispatch.h"
+#include "python/dtypes.h"
 #include "python/errors.h"
 #include "python/host_call.h"
 #include "runtime/cache.h"
@@ -61,6 +62,10 @@ State* state_of(PyObject* o) {
 
 // ---- making compiled functions
 
+constexpr const char* kDTypes =
+    "use a dtype of bool, int8 to int64, uint8 to uint64, float16, float32 or float64, in this "
+    "machine's byte order";
+
 bool read_axis(PyObject* o, AxisHint* out) {
   if (PyLong_Check(o)) {
     out->size = PyLong_AsLongLong(o);
@@ -81,14 +86,13 @@ bool read_hints(PyObject* hints, Options* out) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(axes); ++i)
       if (!read_axis(PyTuple_GET_ITEM(axes, i), &hint.axes.emplace_back())) return false;
     if (PyArray_DescrCheck(dtype)) {
-      for (size_t t = 0; t <= static_cast<size_t>(DType::kC128); ++t) {
-        PyArray_Descr* d = reinterpret_cast<PyArray_Descr*>(dtype);
-        auto type = static_cast<DType>(t);
-        if (info(type).numpy_char == d->type && PyArray_ISNBO(d->byteorder)) hint.dtype = type;
-      }
+      hint.dtype = dtype_of(reinterpret_cast<PyArray_Descr*>(dtype));
       if (!hint.dtype) {
-        PyErr_Format(PyExc_TypeError, "shape_hint[%R] names the dtype %S, which is not supported",
-                     name, dtype);
+        PyRef text = PyRef::steal(PyObject_Str(dtype));
+        raise(make_error(
+            ErrorClass::kDType,
+            "shape_hint['" + to_string(name) + "'] names the dtype " + to_string(text.get()),
+            kDTypes));
         return false;
       }
     }
@@ -159,6 +163,26 @@ PyObject* specialisations(PyObject*, PyObject* o) {
   return list.release();
 }
 
+// Binds arguments to look for their specialisation, without running the function. `names` (a tuple of
+// str) belong to the last values. False with the indicator set: Python's own TypeError, which calling
+// the function raises before its body runs.
+bool bind_only(State& s, const std::vector<PyObject*>& values, PyObject* names, BoundArgs* bound) {
+  Py_ssize_t keywords = PyTuple_GET_SIZE(names);
+  for (Py_ssize_t i = 0; i < keywords; ++i) {
+    PyObject* name = PyTuple_GET_ITEM(names, i);
+    if (PyUnicode_CheckExact(name) && PyUnicode_AsUTF8AndSize(name, nullptr)) continue;
+    PyErr_SetString(PyExc_TypeError, "keywords must be strings");
+    return false;
+  }
+  if (!s.code_is_current() && !s.read_code()) return false;
+  size_t n = values.size() - static_cast<size_t>(keywords);
+  PyObject* function = s.function.get();
+  if (s.binder.bind(function, values.data(), n, names, bound)) return true;
+  PyRef ran = PyRef::steal(PyObject_Vectorcall(function, values.data(), n, names));
+  if (ran) PyErr_SetString(PyExc_TypeError, "these arguments do not fit the parameters");
+  return false;
+}
+
 // The entry for arguments (args[1:]), or all entries if there are none. False with the indicator set.
 bool select(State& s, PyObject* args, std::vector<Entry*>* out) {
   Py_ssize_t n = PyTuple_GET_SIZE(args) - 1;
@@ -166,13 +190,10 @@ bool select(State& s, PyObject* args, std::vector<Entry*>* out) {
     for (const auto& e : s.entries) out->push_back(e.get());
     return true;
   }
-  if (!s.code_is_current() && !s.read_code()) return false;
   BoundArgs bound;
-  PyObject* const* values = &PyTuple_GET_ITEM(args, 1);
-  if (!s.binder.bind(s.function.get(), values, static_cast<size_t>(n), nullptr, &bound)) {
-    PyErr_SetString(PyExc_TypeError, "these arguments do not fit the function's parameters");
-    return false;
-  }
+  std::vector<PyObject*> values(&PyTuple_GET_ITEM(args, 1), &PyTuple_GET_ITEM(args, 1) + n);
+  PyRef names = PyRef::steal(PyTuple_New(0));
+  if (!names || !bind_only(s, values, names.get(), &bound)) return false;
   Entry* e = prepare_call(s, bound);
   if (e) out->push_back(e);
   return e != nullptr;
@@ -198,23 +219,14 @@ PyObject* prepare(PyObject*, PyObject* packed) {
   if (!PyArg_ParseTuple(packed, "OO!O!", &function, &PyTuple_Type, &args, &PyDict_Type, &kwargs))
     return nullptr;
   State* s = state_of(function);
-  if (!s || (!s->code_is_current() && !s->read_code())) return nullptr;
-  PyRef names = PyRef::steal(PySequence_Tuple(kwargs));
+  PyRef names = s ? PyRef::steal(PySequence_Tuple(kwargs)) : PyRef();
   if (!names) return nullptr;
   std::vector<PyObject*> values(&PyTuple_GET_ITEM(args, 0),
                                 &PyTuple_GET_ITEM(args, 0) + PyTuple_GET_SIZE(args));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names.get()); ++i)
     values.push_back(PyDict_GetItemWithError(kwargs, PyTuple_GET_ITEM(names.get(), i)));
   BoundArgs bound;
-  if (!s->binder.bind(s->function.get(), values.data(), static_cast<size_t>(PyTuple_GET_SIZE(args)),
-                      names.get(), &bound)) {
-    // Python says what is wrong with them.
-    PyRef signature = CUVIL_ATTR(function, "__signature__");
-    PyRef bind = signature ? CUVIL_ATTR(signature.get(), "bind") : PyRef();
-    PyRef done = bind ? PyRef::steal(PyObject_Call(bind.get(), args, kwargs)) : PyRef();
-    if (done) PyErr_SetString(PyExc_TypeError, "these arguments do not fit the parameters");
-    return nullptr;
-  }
+  if (!bind_only(*s, values, names.get(), &bound)) return nullptr;
   Entry* e = prepare_call(*s, bound);
   for (size_t i = 0; e && i < s->entries.size(); ++i)
     if (s->entries[i].get() == e) return PyLong_FromSize_t(i);
@@ -231,18 +243,25 @@ PyObject* last_index(PyObject*, PyObject* o) {
 }
 
 PyObject* texts(PyObject*, PyObject* args) {
-  PyObject* function;
+  PyObject *function, *given;
   Py_ssize_t index;
   unsigned want;
-  if (!PyArg_ParseTuple(args, "OnI", &function, &index, &want)) return nullptr;
+  if (!PyArg_ParseTuple(args, "OnIO!", &function, &index, &want, &PyTuple_Type, &given))
+    return nullptr;
   State* s = state_of(function);
   if (!s) return nullptr;
   if (index < 0 || static_cast<size_t>(index) >= s->entries.size()) {
     PyErr_SetString(PyExc_IndexError, "no such specialisation");
     return nullptr;
   }
+  const Entry& e = *s->entries[static_cast<size_t>(index)];
   std::map<std::string, std::string> found;
-  if (!texts_of(*s, *s->entries[static_cast<size_t>(index)], want, &found)) return nullptr;
+  BoundArgs bound;
+  std::vector<PyObject*> values(&PyTuple_GET_ITEM(given, 0),
+                                &PyTuple_GET_ITEM(given, 0) + PyTuple_GET_SIZE(given));
+  PyRef names = PyRef::steal(PyTuple_New(0));
+  if (!values.empty() && (!names || !bind_only(*s, values, names.get(), &bound))) return nullptr;
+  if (!texts_of(*s, e, values.empty() ? nullptr : &bound, want, &found)) return nullptr;
   Dict d;
   for (const auto& [name, text] : found) d.set(name.c_str(), text);
   return d.take().release();
@@ -425,7 +444,8 @@ PyMethodDef functions[] = {
      "load_artifact(function, bytes): add a specialisation without the compiler"},
     {"prepare", prepare, METH_VARARGS, "prepare(function, args, kwargs) -> index"},
     {"last_index", last_index, METH_O, "last_index(function) -> int, -1 if there is none"},
-    {"texts", texts, METH_VARARGS, "texts(function, index, want) -> dict of str"},
+    {"texts", texts, METH_VARARGS,
+     "texts(function, index, want, args) -> dict of str; args of a call like the first, or ()"},
     {"classify", classify_argument, METH_VARARGS, "classify(object, name='x') -> dict"},
     {"code_hash", code_hash, METH_O, "code_hash(code) -> bytes"},
     {"cache_state", cache_state, METH_NOARGS, "cache_state() -> dict"},

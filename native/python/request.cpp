@@ -195,7 +195,9 @@ bool make_request(const State& s, const BoundArgs& args, compiler::Request* out)
   }
   follow_history(s, specs, out);
   std::map<std::string, int64_t> symbols;
-  for (ArgRequest& a : out->arguments) {
+  // Items of **kwargs come last; one may have the name of a positional-only parameter.
+  for (size_t i = 0; i < args.count - args.keyword_count; ++i) {
+    ArgRequest& a = out->arguments[i];
     auto hint = s.options.hints.find(a.name);
     if (hint == s.options.hints.end() || a.kind != ArgSpec::Kind::kArray) continue;
     if (!check_hint(hint->second, a)) return false;
@@ -213,17 +215,70 @@ void follow_artifact(const artifact::Artifact& a, compiler::Request* out) {
       out->arguments[i].shape[k].symbolic = a.arguments[i].shape[k][0].op == ExprNode::Op::kSymbol;
 }
 
+namespace {
+
+bool is_named_tuple(PyObject* o) {
+  return PyTuple_Check(o) &&
+         attr_or_null(reinterpret_cast<PyObject*>(Py_TYPE(o)), CUVIL_NAME("_fields"));
+}
+
+Kept keep(PyObject* o, int depth = 0) {
+  constexpr int kDeepest = 32;  // a list may hold itself
+  using Kind = Kept::Kind;
+  Kept k;
+  if (depth > kDeepest) return k;
+  artifact::ArraySpec spec;
+  if (is_plain_array(o) && array_spec(reinterpret_cast<PyArrayObject*>(o), &spec)) {
+    k.kind = Kind::kArray;
+    k.array =
+        describe("", o, {.kind = ArgSpec::Kind::kArray, .array = spec, .shape = {}, .value = {}});
+    k.array->object = nullptr;
+  } else if (PyTuple_CheckExact(o) || is_named_tuple(o)) {
+    k.kind = Kind::kTuple;
+    k.object = PyRef::borrow(reinterpret_cast<PyObject*>(Py_TYPE(o)));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i)
+      k.items.push_back(keep(PyTuple_GET_ITEM(o, i), depth + 1));
+  } else if (PyList_CheckExact(o)) {
+    k.kind = Kind::kList;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o); ++i)
+      k.items.push_back(keep(PyList_GET_ITEM(o, i), depth + 1));
+  } else if (PyDict_CheckExact(o)) {
+    k.kind = Kind::kDict;
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &value);) {
+      k.keys.push_back(PyRef::borrow(key));
+      k.items.push_back(keep(value, depth + 1));
+    }
+  } else if ((k.object = PyRef::steal(PyWeakref_NewRef(o, nullptr)))) {
+    k.kind = Kind::kWeak;
+  } else {
+    PyErr_Clear();
+    const bool heap = Py_TYPE(o)->tp_flags & Py_TPFLAGS_HEAPTYPE;
+    if (PyObject_IS_GC(o) && (heap || PySequence_Check(o) || PyMapping_Check(o) || PyIter_Check(o)))
+      return k;  // may hold arrays
+    k.kind = Kind::kObject;
+    k.object = PyRef::borrow(o);
+  }
+  return k;
+}
+
+}  // namespace
+
 Recipe recipe_of(const compiler::Request& r) {
   Recipe out{r.call_shape, r.arguments, {}, r.aliases};
   for (ArgRequest& a : out.arguments) {
     PyObject* o = std::exchange(a.object, nullptr);
-    PyRef kept;
-    if (a.kind == ArgSpec::Kind::kObject) {
-      kept = PyRef::steal(PyWeakref_NewRef(o, nullptr));
-      PyErr_Clear();
+    if (a.kind == ArgSpec::Kind::kArray) {
+      out.kept.emplace_back();
+    } else if (a.kind == ArgSpec::Kind::kObject) {
+      out.kept.push_back(keep(o));
+    } else {
+      out.kept.push_back({.kind = Kept::Kind::kObject,
+                          .object = PyRef::borrow(o),
+                          .array = {},
+                          .keys = {},
+                          .items = {}});
     }
-    if (!kept && a.kind != ArgSpec::Kind::kArray) kept = PyRef::borrow(o);
-    out.kept.push_back(std::move(kept));
   }
   return out;
 }
@@ -259,30 +314,68 @@ PyRef stand_in(const ArgRequest& a) {
   return array;
 }
 
+// The object that was kept, or one like it. NULL without an indicator if it is gone.
+PyRef restored(const Kept& k) {
+  using Kind = Kept::Kind;
+  std::vector<PyRef> items;
+  for (const Kept& item : k.items) {
+    items.push_back(restored(item));
+    if (!items.back()) return {};
+  }
+  switch (k.kind) {
+    case Kind::kGone: return {};
+    case Kind::kObject: return k.object;
+    case Kind::kWeak: {
+      PyRef o = PyRef::steal(PyObject_CallNoArgs(k.object.get()));
+      return o.get() == Py_None ? PyRef() : o;
+    }
+    case Kind::kArray: return stand_in(*k.array);
+    case Kind::kTuple:
+    case Kind::kList: {
+      PyRef list = PyRef::steal(PyList_New(0));
+      for (const PyRef& item : items)
+        if (!list || PyList_Append(list.get(), item.get()) < 0) return {};
+      if (k.kind == Kind::kList || !list) return list;
+      PyRef tuple = PyRef::steal(PyList_AsTuple(list.get()));
+      bool plain = k.object.get() == reinterpret_cast<PyObject*>(&PyTuple_Type);
+      return plain || !tuple ? tuple
+                             : PyRef::steal(PyObject_Call(k.object.get(), tuple.get(), nullptr));
+    }
+    case Kind::kDict: {
+      PyRef dict = PyRef::steal(PyDict_New());
+      for (size_t i = 0; i < items.size(); ++i)
+        if (!dict || PyDict_SetItem(dict.get(), k.keys[i].get(), items[i].get()) < 0) return {};
+      return dict;
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
-bool request_again(const State& s, const Recipe& recipe, std::vector<PyRef>* hold,
-                   compiler::Request* out) {
+bool request_again(const State& s, const Recipe& recipe, const BoundArgs* given,
+                   std::vector<PyRef>* hold, compiler::Request* out) {
   out->call_shape = recipe.call_shape;
   out->arguments = recipe.arguments;
   out->aliases = recipe.aliases;
   std::vector<PyRef> slots;
   for (size_t i = 0; i < out->arguments.size(); ++i) {
     ArgRequest& a = out->arguments[i];
-    PyRef o = recipe.kept[i];
+    PyRef o;
     if (a.kind == ArgSpec::Kind::kArray) {
       for (const AliasPredicate& p : recipe.aliases)
         if (p.relation == AliasPredicate::Relation::kSame && p.b == slots.size()) o = slots[p.a];
       if (!o) o = stand_in(a);
       slots.push_back(o);
-    } else if (a.kind == ArgSpec::Kind::kObject && o && PyWeakref_Check(o.get())) {
-      o = PyRef::steal(PyObject_CallNoArgs(o.get()));
-      if (o.get() == Py_None) {
+    } else if (given && given->count == out->arguments.size()) {
+      o = PyRef::borrow(given->values[i]);
+    } else {
+      o = restored(recipe.kept[i]);
+      if (!o && !PyErr_Occurred())
         PyErr_Format(PyExc_ReferenceError,
-                     "the object that was argument '%s' is gone; call the function again first",
+                     "the object that was argument '%s' is gone; give get_compiled_module the "
+                     "arguments of a call",
                      a.name.c_str());
-        return false;
-      }
     }
     if (!o) return false;
     a.object = o.get();

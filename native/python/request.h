@@ -18,9 +18,9 @@ void follow_artifact(const artifact::Artifact& a, compiler::Request* out);
 
 // What to keep of a request so that it can be made again.
 Recipe recipe_of(const compiler::Request& r);
-// The request made again; `hold` keeps the objects that stand for the arguments alive. False with the
-// indicator set if an object is gone.
-bool request_again(const State& s, const Recipe& recipe, std::vector<PyRef>* hold,
-                   compiler::Request* out);
+// The request made again, with objects of `given` (a call of the same kind) if there is one; `hold`
+// keeps the objects that stand for the arguments alive. False with the indicator set if an object is gone.
+bool request_again(const State& s, const Recipe& recipe, const BoundArgs* given,
+                   std::vector<PyRef>* hold, compiler::Request* out);
 
 }  // namespace cuvil::python

@@ -66,6 +66,7 @@ void* alloc_result(CuvilCall* call, uint32_t index, const int64_t* shape) {
     }
     return nullptr;
   }
+  if (r.readonly) PyArray_CLEARFLAGS(reinterpret_cast<PyArrayObject*>(array), NPY_ARRAY_WRITEABLE);
   Py_XDECREF(static_cast<PyObject*>(std::exchange(out.object, nullptr)));
   fill(&out, array);
   return out.data;
@@ -90,7 +91,7 @@ int32_t view_result(CuvilCall* call, uint32_t index, uint32_t base, int64_t offs
   PyArray_Descr* d = f.spec.result_descr(index);
   if (dtype_of(PyArray_DESCR(whole)) == r.dtype) d = PyArray_DESCR(whole);
   Py_INCREF(d);
-  int flags = PyArray_ISWRITEABLE(whole) ? NPY_ARRAY_WRITEABLE : 0;
+  int flags = PyArray_ISWRITEABLE(whole) && !r.readonly ? NPY_ARRAY_WRITEABLE : 0;
   PyObject* view = PyArray_NewFromDescr(
       type, d, r.rank, const_cast<npy_intp*>(shape), const_cast<npy_intp*>(strides),
       static_cast<char*>(from.data) + offset, flags, plain ? nullptr : object);
@@ -168,7 +169,14 @@ class TreeBuilder {
   explicit TreeBuilder(Frame& f) : frame_(f), tree_(f.spec.artifact().tree) {}
 
   PyRef next() {
-    const TreeNode& n = tree_[at_++];
+    const size_t self = at_++;
+    PyRef o = node(tree_[self]);
+    if (frame_.spec.returns_same()) made_.emplace_back(self, o);
+    return o;
+  }
+
+ private:
+  PyRef node(const TreeNode& n) {
     const auto& a = frame_.spec.artifact();
     switch (n.kind) {
       case TreeNode::Kind::kTuple: return tuple(n.count);
@@ -195,11 +203,13 @@ class TreeBuilder {
       case TreeNode::Kind::kExpr:
         return PyRef::steal(PyLong_FromLongLong(
             evaluate(a.exprs[n.index], std::span(frame_.dims, a.symbols.size()))));
+      case TreeNode::Kind::kSame:
+        for (const auto& [at, o] : made_)
+          if (at == n.index) return o;
+        return missing();
     }
     return {};
   }
-
- private:
   static PyRef missing() {
     if (!PyErr_Occurred())
       raise(make_error(ErrorClass::kInternal, "an object that is returned does not exist"));
@@ -227,6 +237,7 @@ class TreeBuilder {
   Frame& frame_;
   const std::vector<TreeNode>& tree_;
   size_t at_ = 0;
+  std::vector<std::pair<size_t, PyRef>> made_;  // filled only if the tree refers to nodes
 };
 
 }  // namespace

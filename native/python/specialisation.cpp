@@ -47,7 +47,8 @@ bool read_scalar(PyObject* o, DType t, PyTypeObject* usual, void* out) {
       PyErr_Clear();
       return false;
     }
-    if (dtype_of(reinterpret_cast<PyArray_Descr*>(descr.get())) != t) return false;
+    auto* d = reinterpret_cast<PyArray_Descr*>(descr.get());
+    if (Py_TYPE(o) != d->typeobj || dtype_of(d) != t) return false;  // another type, or a subclass
   }
   PyArray_ScalarAsCtype(o, out);
   return true;
@@ -207,6 +208,8 @@ bool Specialisation::prepare_results() {
     }
     result_descrs_.push_back(d);
   }
+  for (const auto& node : artifact_.tree)
+    returns_same_ = returns_same_ || node.kind == artifact::TreeNode::Kind::kSame;
   for (const auto& c : artifact_.constants) {
     constants_.push_back(to_object(c));
     if (!constants_.back()) return false;
@@ -321,6 +324,8 @@ Specialisation::Match Specialisation::match_aliases(Frame* f, Mismatch* why) con
     const ArraySpec &a = spec_of(p.a), &b = spec_of(p.b);
     Overlap o = overlap_of(f->arrays[p.a], size_of(a.dtype), a.rank, f->arrays[p.b],
                            size_of(b.dtype), b.rank);
+    // The same bytes under another dtype, or read-only: no code is made for that.
+    if (o == Overlap::kSame && !(a == b)) o = Overlap::kMayOverlap;
     bool same = p.relation == AliasPredicate::Relation::kSame;
     if (o == (same ? Overlap::kSame : Overlap::kDisjoint)) continue;
     *why = {Mismatch::Stage::kAlias, i, static_cast<uint32_t>(o)};

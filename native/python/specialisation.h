@@ -80,6 +80,8 @@ class Specialisation {
   PyObject* run(Frame* f) const;
 
   const artifact::Artifact& artifact() const { return artifact_; }
+  // The result holds one tuple, list or dict in several places.
+  bool returns_same() const { return returns_same_; }
   const std::vector<uint8_t>& bytes() const { return bytes_; }
   PyArray_Descr* result_descr(uint32_t i) const { return result_descrs_[i]; }
   PyObject* constant(uint32_t i) const { return constants_[i].get(); }
@@ -148,6 +150,7 @@ class Specialisation {
   std::vector<PyRef> constants_;
   std::vector<std::vector<PyRef>> host_constants_;
   Layout layout_{};
+  bool returns_same_ = false;
 };
 
 }  // namespace cuvil::python

@@ -22,6 +22,14 @@ bool State::read_code() {
   return true;
 }
 
+int Kept::traverse(visitproc visit, void* arg) const {
+  Py_VISIT(object.get());
+  for (const PyRef& key : keys) Py_VISIT(key.get());
+  for (const Kept& item : items)
+    if (int r = item.traverse(visit, arg)) return r;
+  return 0;
+}
+
 int State::traverse(visitproc visit, void* arg) const {
   Py_VISIT(function.get());
   Py_VISIT(code.get());
@@ -29,7 +37,8 @@ int State::traverse(visitproc visit, void* arg) const {
     for (const auto& e : *list) {
       if (int r = e->specialisation->traverse(visit, arg)) return r;
       if (!e->recipe) continue;
-      for (const PyRef& o : e->recipe->kept) Py_VISIT(o.get());
+      for (const Kept& k : e->recipe->kept)
+        if (int r = k.traverse(visit, arg)) return r;
     }
   return 0;
 }

@@ -34,12 +34,23 @@ struct Options {
   bool cache = true;
 };
 
-// What to ask the compiler again with, when a text is wanted. Arrays are not kept, only what they
-// looked like; objects are held weakly where that is possible.
+// What is kept of an argument so that the compiler can be asked again, when a text is wanted: of an
+// array what it looked like, of a list, tuple or dict the same for its items; objects weakly.
+struct Kept {
+  enum class Kind : uint8_t { kGone, kObject, kWeak, kArray, kTuple, kList, kDict };
+  Kind kind = Kind::kGone;
+  PyRef object;  // kObject: itself; kWeak: the reference; kTuple: the class
+  std::optional<compiler::ArgRequest> array;
+  std::vector<PyRef> keys;
+  std::vector<Kept> items;
+
+  int traverse(visitproc visit, void* arg) const;
+};
+
 struct Recipe {
   artifact::CallShape call_shape;
   std::vector<compiler::ArgRequest> arguments;  // without objects
-  std::vector<PyRef> kept;
+  std::vector<Kept> kept;                       // none of arrays, which `arguments` describe
   std::vector<artifact::AliasPredicate> aliases;
 };
 

@@ -17,6 +17,13 @@ bool parse(std::string_view text, int64_t* out) {
   return failed == std::errc() && end == text.data() + text.size() && *out >= 1;
 }
 
+bool parse(std::string_view text, Knobs::Dump* out) {
+  *out = text == "all" ? Knobs::Dump::kAll
+         : text == "1" ? Knobs::Dump::kGraph
+                       : Knobs::Dump::kNothing;
+  return text == "0" || text == "1" || text == "all";
+}
+
 bool parse(std::string_view text, std::string* out) {
   *out = text;
   return true;
@@ -32,6 +39,7 @@ template <class T> Result<> read(const char* variable, const char* remedy, T* ou
 
 constexpr const char* kFlagRemedy = "set it to 0 or 1";
 constexpr const char* kCountRemedy = "set it to an int of at least 1";
+constexpr const char* kDumpRemedy = "set it to 0, 1 or all";
 constexpr const char* kTextRemedy = "";
 
 constexpr KnobInfo kKnobs[] = {

@@ -14,6 +14,7 @@ struct Knobs {
   using Flag = bool;
   using Count = int64_t;
   using Text = std::string;
+  enum class Dump : uint8_t { kNothing, kGraph, kAll };
 #define CUVIL_KNOB(field, variable, type, initial, help) type field = initial;
 #include "support/knobs.def"
 #undef CUVIL_KNOB

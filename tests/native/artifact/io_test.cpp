@@ -119,6 +119,18 @@ TEST(ArtifactIo, RangesAreChecked) {
       {"tree: more children than nodes", [](Artifact& a) { a.tree[2].count = 3; }},
       {"tree: left over", [](Artifact& a) { a.tree[2].count = 1; }},
       {"tree: none", [](Artifact& a) { a.tree.clear(); }},
+      {"tree: same as a later node",
+       [](Artifact& a) {
+         a.tree[3] = {TreeNode::Kind::kSame, 4, 0};
+       }},
+      {"tree: same as a node that holds it",
+       [](Artifact& a) {
+         a.tree[3] = {TreeNode::Kind::kSame, 2, 0};
+       }},
+      {"tree: same as no container",
+       [](Artifact& a) {
+         a.tree[3] = {TreeNode::Kind::kSame, 1, 0};
+       }},
       {"functions", [](Artifact& a) { a.functions[1] = 4; }},
       {"no function", [](Artifact& a) { a.functions.clear(); }},
       {"site function", [](Artifact& a) { a.sites[0].loc.function = 2; }},
@@ -133,6 +145,27 @@ TEST(ArtifactIo, RangesAreChecked) {
     Artifact a = sample();
     row.damage(a);
     EXPECT_FALSE(read_artifact(write_artifact(a)).ok()) << row.what;
+  }
+}
+
+TEST(ArtifactIo, OneListInTwoPlaces) {
+  Artifact a = sample();
+  a.tree = {
+      {TreeNode::Kind::kTuple, 0, 2}, {TreeNode::Kind::kList, 0, 0}, {TreeNode::Kind::kSame, 1, 0}};
+  Result<Artifact> read = read_artifact(write_artifact(a));
+  ASSERT_TRUE(read.ok()) << read.error().found;
+  EXPECT_EQ(read->tree[2].index, 1u);
+}
+
+TEST(ArtifactIo, EveryClassOfErrorIsAccepted) {
+  for (ErrorClass c : {
+#define CUVIL_ERROR(id, python) ErrorClass::id,
+#include "support/errors.def"
+#undef CUVIL_ERROR
+       }) {
+    Artifact a = sample();
+    a.sites[0].cls = c;
+    EXPECT_TRUE(read_artifact(write_artifact(a)).ok()) << python_class_name(c);
   }
 }
 

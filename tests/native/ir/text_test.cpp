@@ -31,7 +31,7 @@ func @f(%x: f32[n, 128] input(0), %y: f32[n, 4] input(1, strided[other, unit] or
     %4 = add %3, %3 : f32[128, n]
     yield %4
   }
-  return %2 array, view(0) %1 array, view_of_result(0) %0 numpy_scalar
+  return %2 array, view(0) %1 array, view_of_result(0) %0 numpy_scalar, view(0) %x array readonly
 }
 )";
 
