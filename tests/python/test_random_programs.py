@@ -151,7 +151,7 @@ class Writer:
                 "{x} = np.maximum({x}, {y}) - i",
                 "{x}[i % {r}] += {y}[0]",
                 "{x}[:, i % {c}] = i",
-                "{x} += {y} * i",
+                "{x} += {y} * 0.25",
             ]
         ).format(x=x, y=y, r=r, c=c)
         self.lines.append(f"for i in range({self.rng.choice(['n', '3', 'n - 1', 'len(a)'])}):")
@@ -241,7 +241,7 @@ class SymbolicWriter(Writer):
             [
                 "{x} = {x} * 0.5 + {y}",
                 "{x}[i % len({x})] += {y}[0]",
-                "{x} += {y} * i",
+                "{x} += {y} * 0.25",
                 "{x}[0] += {y}[i % len({y})]",
             ]
         ).format(x=x, y=y)
