@@ -12,6 +12,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "frontend/errors.h"
+
 namespace cuvil::frontend {
 namespace {
 
@@ -201,7 +203,15 @@ PyRef compile(const std::string& text, PyObject* file, long flags) {
       PyRef::steal(PyBytes_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
   PyRef args =
       PyRef::steal(Py_BuildValue("(OOsii)", bytes.get(), file, "exec", static_cast<int>(flags), 1));
-  return args && builtin ? PyRef::steal(PyObject_CallObject(builtin, args.get())) : PyRef();
+  PyRef made;
+  // The depth that the AST's constructors count is shared by all threads, so that a switch between
+  // threads in the middle makes them fail with a SystemError: again then.
+  for (int attempt = 0; attempt < 5 && args && builtin && !made; ++attempt) {
+    PyErr_Clear();
+    made = PyRef::steal(PyObject_CallObject(builtin, args.get()));
+    if (!made && !PyErr_ExceptionMatches(PyExc_SystemError)) break;
+  }
+  return made;
 }
 
 void collect_code(PyObject* code, const std::string& name, std::vector<PyRef>* out) {
@@ -248,13 +258,17 @@ struct Candidate {
   long offset = 0;
 };
 
-enum class Found { kYes, kNo, kOther };  // kOther: a function stands there, but with other code
+// kOther: a function stands there, but with other code. kError: the indicator is set.
+enum class Found { kYes, kNo, kOther, kError };
 
 Found try_candidate(const Candidate& c, WalkedFunction& f, long flags) {
   PyRef file = to_str(f.file);
   PyRef tree = compile(c.text, file.get(), flags | kOnlyAst);
   PyRef module = tree ? compile(c.text, file.get(), flags) : PyRef();
   if (!module) {
+    // No Python; anything else (memory, an interrupt) is not an answer.
+    if (!PyErr_ExceptionMatches(PyExc_SyntaxError) && !PyErr_ExceptionMatches(PyExc_ValueError))
+      return Found::kError;
     PyErr_Clear();
     return Found::kNo;
   }
@@ -362,15 +376,18 @@ Result<> find_source(WalkedFunction& f) {
   c.text += slice;
   c.offset = first - 1 - wrapped;
   Found found = try_candidate(c, f, flags);
-  if (found != Found::kYes) {
+  if (found == Found::kNo || found == Found::kOther) {
     // A lambda in the middle of a statement, an `else:` before it, odd indentation: the whole file.
     Candidate whole;
     for (const std::string& l : lines) whole.text += l;
     Found again = try_candidate(whole, f, flags);
-    if (again == Found::kYes) found = again;
-    if (again == Found::kOther) found = again;
+    if (again != Found::kNo) found = again;
   }
   if (found == Found::kYes) return Ok{};
+  if (found == Found::kError) {
+    keep_exception();
+    return make_error(ErrorClass::kPython, {}, {}, loc);
+  }
   return make_error(ErrorClass::kUnsupported,
                     "the source of " + what + " in " + f.file +
                         " does not match the code that runs (was the file changed since import?)",
