@@ -13,6 +13,20 @@ Examples
 np.float32(128.0)
 """
 
+import os as _os
+
+try:
+    from cuvil import _cuvil  # noqa: F401
+except ImportError as _error:
+    _here = _os.path.dirname(_os.path.abspath(__file__))
+    if any(_name.startswith("_cuvil.") and _name.endswith(".so") for _name in _os.listdir(_here)):
+        raise
+    raise ImportError(
+        f"{_here} holds the sources of cuvil without its libraries, and comes first on the path\n"
+        "  help: run Python in another directory, or without -m and -c, or put the directory of a build "
+        "(build/dev/python) first on PYTHONPATH"
+    ) from _error
+
 from cuvil import cache, errors, runtime
 from cuvil._api import compile, explain, get_compiled_module, jit
 from cuvil._version import __version__

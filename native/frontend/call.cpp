@@ -178,11 +178,16 @@ Result<Value> Interpreter::call_static(const Static& callee, Arguments args, con
   std::string in = module ? to_string(module.get()) : std::string();
   if (is_ufunc(o) || in.starts_with("numpy") || in.starts_with("scipy"))
     return unsupported("`" + path + "` is not compiled",
-                       "write it with operations listed in docs/operations.md", n);
+                       "call it outside and pass its result as an argument, or write it with the "
+                       "operations of docs/operations.md",
+                       n);
+  const bool prints = in == "builtins" && name && to_string(name.get()) == "print";
   return unsupported("the call of `" + path +
                          "` is not compiled: it may have effects or give another "
                          "value at every call",
-                     "call it outside and pass its result as an argument", n);
+                     prints ? "print after the call, or run with CUVIL_DISABLE=1 to watch it"
+                            : "call it outside and pass its result as an argument",
+                     n);
 }
 
 Result<Value> Interpreter::call_pure(PyObject* callable, const Arguments& args, const Node& n) {

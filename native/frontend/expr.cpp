@@ -317,8 +317,10 @@ Result<bool> Interpreter::truth(const Value& v, const Node& n, const char* const
                   "choose between values element by element with np.where(condition, a, b)", n);
     return unsupported(
         std::string(construct) + " on data that is known at run time only (" + describe(v) + ")",
-        "compute both values and choose with np.where(condition, a, b), or clip with "
-        "np.maximum / np.minimum",
+        std::string_view(construct).find("while") != std::string_view::npos
+            ? "loop a fixed number of times with `for`, and keep what is done with np.where"
+            : "compute both values and choose with np.where(condition, a, b), or clip with "
+              "np.maximum / np.minimum; what leaves a loop early stays in Python",
         n);
   }
   return true;
@@ -358,9 +360,11 @@ Result<Value> Interpreter::eval_if_exp(const Node& n) {
   CUVIL_TRY(Tensor y, as_tensor(b, n));
   const ir::Type tx = type_of(x), ty = type_of(y);
   if (tx.dtype != ty.dtype || tx.rank() || ty.rank() || x.weak != y.weak || x.scalar != y.scalar)
-    return unsupported("a conditional expression on run-time data whose arms differ in type (" +
-                           describe(a) + ", " + describe(b) + ")",
-                       "use np.where(condition, a, b)", n);
+    return unsupported(
+        "a conditional expression on run-time data whose arms are not two scalars "
+        "of one type (" +
+            describe(a) + ", " + describe(b) + ")",
+        "use np.where(condition, a, b)", n);
   const ops::DialectRow* where = ops::find_row("numpy.where");
   if (!where) return unsupported("a conditional expression on run-time data", "use np.where", n);
   ops::Weak weak = x.weak;

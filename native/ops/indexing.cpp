@@ -31,7 +31,7 @@ Result<ir::Dim> index_dim(Builder& b, const ArgValue& a) {
   if (!t) return dim_of(b, a, "an index");
   const ir::Type type = b.type(t->value);
   if (is_bool(type.dtype))
-    return b.error(ErrorClass::kUnsupported, "a boolean mask as an index",
+    return b.error(ErrorClass::kUnsupported, "a boolean mask as an index is not compiled",
                    "use np.where(mask, a, b), which has a fixed shape");
   if (!is_int(type.dtype))
     return b.error(
@@ -39,7 +39,7 @@ Result<ir::Dim> index_dim(Builder& b, const ArgValue& a) {
         "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer "
         "or boolean arrays are valid indices");
   if (type.rank() != 0)
-    return b.error(ErrorClass::kUnsupported, "an array of integers as an index",
+    return b.error(ErrorClass::kUnsupported, "an array of integers as an index is not compiled",
                    "index with single integers or slices, in a loop where needed");
   const ir::Op* def = b.g.def(t->value);
   if (def && (def->desc->name == "constant" || def->desc->name == "dim_value"))

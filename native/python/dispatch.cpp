@@ -84,6 +84,72 @@ std::string guard_text(const artifact::Artifact& a, const Guard& g) {
   return {};
 }
 
+// "x.shape[0]", "n": what the caller binds a symbol to.
+std::string symbol_text(const artifact::Artifact& a, const std::vector<std::string>& names,
+                        size_t index) {
+  const artifact::Symbol& symbol = a.symbols[index];
+  const bool scalar = symbol.kind == artifact::Symbol::Kind::kScalar;
+  uint32_t arrays = 0, scalars = 0;
+  std::string what;
+  for (size_t i = 0; i < a.arguments.size() && what.empty(); ++i) {
+    const ArgSpec::Kind kind = a.arguments[i].kind;
+    const bool number = kind == ArgSpec::Kind::kInt || kind == ArgSpec::Kind::kFloat;
+    if (scalar && number && scalars++ == symbol.array) what = names[i];
+    if (!scalar && kind == ArgSpec::Kind::kArray && arrays++ == symbol.array) what = names[i];
+  }
+  for (const Guard& g : a.guards)
+    if (!scalar && what.empty() && g.kind == Guard::Kind::kArray && g.slot == symbol.array)
+      what = path(a, static_cast<int32_t>(g.source));
+  if (scalar || what.empty()) return what.empty() ? "?" : what;
+  const char* of = symbol.kind == artifact::Symbol::Kind::kShape ? ".shape[" : ".strides[";
+  return what + of + std::to_string(symbol.axis) + "]";
+}
+
+// As Python would write it.
+std::string expr_text(const artifact::Artifact& a, const std::vector<std::string>& names,
+                      const artifact::Expr& e) {
+  using Op = artifact::ExprNode::Op;
+  struct Part {
+    std::string text;
+    bool atom;
+  };
+  std::vector<Part> stack;
+  for (const artifact::ExprNode& n : e) {
+    if (n.op == Op::kConst) {
+      stack.push_back({std::to_string(n.imm), n.imm >= 0});
+      continue;
+    }
+    if (n.op == Op::kSymbol) {
+      stack.push_back({symbol_text(a, names, static_cast<size_t>(n.imm)), true});
+      continue;
+    }
+    Part r = std::move(stack.back());
+    stack.pop_back();
+    Part l = std::move(stack.back());
+    stack.pop_back();
+    if (n.op == Op::kMin || n.op == Op::kMax) {
+      stack.push_back({(n.op == Op::kMin ? "min(" : "max(") + l.text + ", " + r.text + ")", true});
+      continue;
+    }
+    const char* sign = n.op == Op::kAdd        ? " + "
+                       : n.op == Op::kMul      ? "*"
+                       : n.op == Op::kFloorDiv ? " // "
+                                               : " % ";
+    auto wrapped = [&](const Part& p) {
+      return p.atom || n.op == Op::kAdd ? p.text : "(" + p.text + ")";
+    };
+    stack.push_back({wrapped(l) + sign + wrapped(r), n.op == Op::kMul && l.atom && r.atom});
+  }
+  return stack.empty() ? "?" : stack.back().text;
+}
+
+std::string predicate_text(const artifact::Artifact& a, const std::vector<std::string>& names,
+                           const artifact::Predicate& p) {
+  static constexpr const char* kSigns[] = {" == ", " != ", " < ", " <= "};
+  return expr_text(a, names, p.lhs) + kSigns[static_cast<size_t>(p.op)] +
+         expr_text(a, names, p.rhs);
+}
+
 std::string describe(const State& s, const artifact::Artifact& a, const Mismatch& why) {
   auto names = s.binder.names(a.call_shape);
   auto name = [&](uint32_t i) { return i < names.size() ? names[i] : std::string("?"); };
@@ -95,7 +161,8 @@ std::string describe(const State& s, const artifact::Artifact& a, const Mismatch
     case Mismatch::Stage::kAxis:
       return "axis " + std::to_string(why.axis) + " of '" + name(why.index) + "' has another size";
     case Mismatch::Stage::kGuard: return "no longer true: " + guard_text(a, a.guards[why.index]);
-    case Mismatch::Stage::kPredicate: return "another answer to a question about sizes or ints";
+    case Mismatch::Stage::kPredicate:
+      return "no longer true: " + predicate_text(a, names, a.predicates[why.index]);
     case Mismatch::Stage::kAlias: return "arrays overlap in another way";
   }
   return "";
@@ -162,8 +229,11 @@ template <class Run> Tried try_all(State& s, const BoundArgs& bound, Run&& run) 
     }
     t.overlap = t.overlap || (why.stage == Mismatch::Stage::kAlias &&
                               why.axis == static_cast<uint32_t>(Overlap::kMayOverlap));
-    if (progress(why) > furthest) {
-      furthest = progress(why);
+    // Arguments are matched from left to right.
+    const bool argument = why.stage == Mismatch::Stage::kArgument;
+    const int reached = progress(why) * 1000 + (argument ? static_cast<int>(why.index) : 0);
+    if (reached > furthest) {
+      furthest = reached;
       t.reason = describe(s, e->specialisation->artifact(), why);
     }
   }
@@ -362,8 +432,10 @@ bool texts_of(State& s, const Entry& e, const BoundArgs* given, uint32_t want,
   return ok;
 }
 
-std::vector<std::string> guard_texts(const artifact::Artifact& a) {
+std::vector<std::string> guard_texts(const artifact::Artifact& a,
+                                     const std::vector<std::string>& names) {
   std::vector<std::string> out;
+  for (const artifact::Predicate& p : a.predicates) out.push_back(predicate_text(a, names, p));
   for (const Guard& g : a.guards) out.push_back(guard_text(a, g));
   return out;
 }

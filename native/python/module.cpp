@@ -136,7 +136,7 @@ PyRef describe(const State& s, const Entry& e) {
   }
   return Dict()
       .set("signature", e.specialisation->signature(s.binder.names(a.call_shape)))
-      .set("guards", guard_texts(a))
+      .set("guards", guard_texts(a, s.binder.names(a.call_shape)))
       .set("reason", e.reason)
       .set("milliseconds", e.milliseconds)
       .set("stages", stages)

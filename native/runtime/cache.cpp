@@ -76,10 +76,15 @@ std::string distrust(const struct stat& st, mode_t kind) {
 }
 
 // A directory of ours; `at` is AT_FDCWD for the cache itself, which may be a link.
-Result<Fd> open_directory(int at, const std::string& name, const std::string& shown) {
+// `missing`: set if there is none, which a sweep in another process may have brought about.
+Result<Fd> open_directory(int at, const std::string& name, const std::string& shown,
+                          bool* missing = nullptr) {
   int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (at == AT_FDCWD ? 0 : O_NOFOLLOW);
   Fd fd(openat(at, name.c_str(), flags));
-  if (!fd.ok()) return unusable(shown, std::strerror(errno));
+  if (!fd.ok()) {
+    if (missing) *missing = errno == ENOENT;
+    return unusable(shown, std::strerror(errno));
+  }
   struct stat st {};
   if (fstat(fd.get(), &st) != 0) return unusable(shown, std::strerror(errno));
   if (std::string why = distrust(st, S_IFDIR); !why.empty()) return unusable(shown, why);
@@ -151,8 +156,9 @@ bool write_all(int fd, std::span<const uint8_t> bytes) {
 int publish(int root, const std::string& key, const std::string& name,
             std::span<const uint8_t> bytes) {
   if (mkdirat(root, key.c_str(), 0700) != 0 && errno != EEXIST) return errno;
-  auto directory = open_directory(root, key, key);
-  if (!directory.ok()) return EPERM;
+  bool missing = false;
+  auto directory = open_directory(root, key, key, &missing);
+  if (!directory.ok()) return missing ? ENOENT : EPERM;
   static std::atomic<unsigned> counter{0};
   std::string temporary = std::string(kTemporary) + std::to_string(getpid()) + "-" +
                           std::to_string(counter++) + "-" + name.substr(0, 16);
@@ -228,9 +234,11 @@ Result<std::vector<std::vector<uint8_t>>> read_cached(const std::string& directo
   // The usual miss costs one system call.
   struct stat st {};
   if (stat((directory + "/" + name).c_str(), &st) != 0 && errno == ENOENT) return out;
-  CUVIL_TRY(Fd root, open_directory(AT_FDCWD, directory, directory));
-  auto files = open_directory(root.get(), name, directory + "/" + name);
-  if (!files.ok()) return files.error();
+  bool missing = false;
+  auto root = open_directory(AT_FDCWD, directory, directory, &missing);
+  if (!root.ok()) return missing ? Result<std::vector<std::vector<uint8_t>>>(out) : root.error();
+  auto files = open_directory(root->get(), name, directory + "/" + name, &missing);
+  if (!files.ok()) return missing ? Result<std::vector<std::vector<uint8_t>>>(out) : files.error();
   std::vector<std::pair<time_t, std::string>> found;
   for (std::string& file : entries(files->get())) {
     if (!is_artifact_name(file) ||
@@ -248,11 +256,14 @@ Result<std::vector<std::vector<uint8_t>>> read_cached(const std::string& directo
 
 Result<> write_cached(const std::string& directory, const artifact::Hash& key,
                       std::span<const uint8_t> bytes, int64_t max_bytes) {
-  CUVIL_CHECK(make_directories(directory));
-  CUVIL_TRY(Fd root, open_directory(AT_FDCWD, directory, directory));
   std::string name = hex(artifact::hash128(bytes, artifact::kChecksumSeed)) + std::string(kSuffix);
-  int failed = publish(root.get(), hex(key), name, bytes);
-  if (failed == ENOENT) failed = publish(root.get(), hex(key), name, bytes);  // swept meanwhile
+  int failed = ENOENT;
+  for (int attempt = 0; attempt < 20 && failed == ENOENT; ++attempt) {  // swept meanwhile
+    CUVIL_CHECK(make_directories(directory));
+    CUVIL_TRY(Fd root, open_directory(AT_FDCWD, directory, directory));
+    failed = publish(root.get(), hex(key), name, bytes);
+  }
+  if (failed == ENOENT) return Ok{};  // someone clears without end: kept or not, nothing is wrong
   if (failed) return unusable(directory, std::strerror(failed));
   static std::atomic<unsigned> written{0};
   if (written++ % 64 == 0) sweep_cached(directory, max_bytes);
