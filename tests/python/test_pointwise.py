@@ -85,6 +85,7 @@ EXACT_BINARY = [
     "left_shift",
     "right_shift",
     "copysign",
+    "heaviside",
 ]
 MATH_BINARY = ["power", "arctan2", "hypot", "logaddexp", "logaddexp2"]
 
