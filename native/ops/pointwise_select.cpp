@@ -80,6 +80,22 @@ Ref nextafter_body(const BodyContext& c) {
   return t.select(t.bor(t.is_nan(x), t.is_nan(y)), t.cast(T, t.add(x, y)), r);
 }
 
+// From a to the float next to it: away from 0, in NumPy's f16 upwards.
+Ref spacing_body(const BodyContext& c) {
+  Tape& t = c.tape;
+  Ref a = c.operands[0], x = operand(c, 0);
+  const DType T = t.type(a);
+  const DType I = size_of(T) == 8 ? DType::kI64 : size_of(T) == 4 ? DType::kI32 : DType::kI16;
+  const DType W = t.type(x);
+  Ref zero = t.number(W, 0), one = t.integer(I, 1), bits = t.bitcast(I, a);
+  Ref next = t.add(bits, one);
+  if (size_of(T) == 2) next = t.select(t.lt(x, zero), t.sub(bits, one), next);
+  next = t.bitcast(T, t.select(t.eq(x, zero), one, next));
+  Ref r = t.sub(widen(t, next), x);
+  Ref infinite = t.eq(t.abs(x), t.number(W, INFINITY));
+  return narrow(c, t.select(infinite, t.number(W, NAN), r));
+}
+
 Ref nan_to_num_body(const BodyContext& c) {
   Tape& t = c.tape;
   Ref a = c.operands[0], x = operand(c, 0);
@@ -285,6 +301,7 @@ constexpr OpInfo kOps[] = {
     pointwise("copysign", 2, copysign_body, "efd", "=", "a with the sign of b", true),
     pointwise("heaviside", 2, heaviside_body, "efd", "=", "0, b or 1 by the sign of a", true),
     pointwise("nextafter", 2, nextafter_body, "efd", "=", "the float next to a towards b", true),
+    pointwise("spacing", 1, spacing_body, "efd", "=", "from a to the float next to it", true),
     pointwise("nan_to_num", 4, nan_to_num_body, {}, "=", "a with NaN, inf and -inf replaced", true),
     pointwise("cast", 1, cast_body, {}, "=", "a in the result's type", true),
     raising(),
@@ -301,6 +318,7 @@ constexpr DialectRow kRows[] = {
     {"numpy.copysign", kBinaryParams, build_ufunc, "copysign"},
     {"numpy.heaviside", kBinaryParams, build_ufunc, "heaviside"},
     {"numpy.nextafter", kBinaryParams, build_ufunc, "nextafter"},
+    {"numpy.spacing", kUnaryParams, build_ufunc, "spacing"},
     {"numpy.nan_to_num", "x, copy=True, nan=0.0, posinf=None, neginf=None", build_nan_to_num},
     {"ndarray.astype", "self, dtype, order='K', casting='unsafe', subok=True, copy=True",
      build_astype},

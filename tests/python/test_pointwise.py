@@ -31,6 +31,7 @@ EXACT_UNARY = [
     "ceil",
     "trunc",
     "rint",
+    "spacing",
 ]
 MATH_UNARY = [
     "exp",
