@@ -1,4 +1,4 @@
-"""What a call costs: nanoseconds for 1 to 8 arguments, 1 and 3 results, scalars, against NumPy, Numba and JAX.
+"""What a call costs: nanoseconds for 1 to 8 arguments, 1 and 3 results, scalars, against peers.
 
     python bench/dispatch.py
 

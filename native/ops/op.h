@@ -1,5 +1,5 @@
 // The op registry: one OpInfo says everything about an op, one DialectRow says how a language spells it.
-// Adding an op touches one file: the table of its family (pointwise.cpp, reduce.cpp, ...).
+// Adding an op touches one file: the table of its family (pointwise_math.cpp, reduce.cpp, ...).
 #pragma once
 
 #include <span>

@@ -136,3 +136,15 @@ def test_count_nonzero():
         d.check(fn, x.astype(dtype))
     n = cuvil.jit(lambda x: np.count_nonzero(x))(x)
     assert type(n) is np.int64 and n == 3
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (3, 0), (0, 3), (0, 0, 2), (2, 0, 3)])
+@pytest.mark.parametrize("name", EXACT + SUMS)
+def test_empty(name, shape):
+    for axis in (None, *range(len(shape))):
+        for keepdims in (False, True):
+
+            def fn(x):
+                return getattr(np, name)(x, axis=axis, keepdims=keepdims)
+
+            d.check(fn, np.zeros(shape))
