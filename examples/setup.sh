@@ -27,6 +27,17 @@ die() {
   exit 1
 }
 
+# progress <process> <log>: while it runs, how far the build is ("[57/153]" in its log) at the cursor.
+progress() {
+  local at
+  while kill -0 "$1" 2>/dev/null; do
+    at=$(grep -oE '\[[0-9]+/[0-9]+\]' "$2" 2>/dev/null | tail -n 1)
+    printf '%9s\033[9D' "$at"
+    sleep 0.5
+  done
+  printf '%9s\033[9D' ''
+}
+
 # step <title> <command>...: runs it with its output in build/logs and prints one line with the time
 # it took; when it fails, the end of its output. Never called in a condition (`step ... || ...`): the
 # shell would then ignore `set -e` inside the step, and a failure in its middle.
@@ -38,7 +49,13 @@ step() {
   printf '%-58s' "$title"
   start=${EPOCHREALTIME/[^0-9]/}
   set +e
-  (set -e; "$@") >"$log" 2>&1
+  if [[ -t 1 ]]; then
+    (set -e; "$@") >"$log" 2>&1 &
+    progress $! "$log"
+    wait $!
+  else
+    (set -e; "$@") >"$log" 2>&1
+  fi
   status=$?
   set -e
   end=${EPOCHREALTIME/[^0-9]/}

@@ -3,8 +3,8 @@
 //
 //   schedule matmul_inference  kernels=1  arena_bytes=0
 //   alloc result0  f32[1, 64]
-//   kernel k0_matmul_maximum  ops=matmul+maximum  shape=f32[1, 64]  reads=x,w  writes=result0  loc=0:8:12
-//     for m in 1, n in 64, k in 128                          cost 1.9 us
+//   kernel k0_matmul_maximum  ops=matmul+maximum  shape=f32[1, 64]  reads=x,w  writes=result0  loc=0:8:13
+//     for m in 1, n in 64, k in 128                          estimate 1.9 us
 //       l0 = x[512*m + 4*k] : f32
 //       l1 = w[256*k + 4*n] : f32
 //       acc0 = sum over k of l0 * l1 : f32
@@ -178,7 +178,7 @@ class Printer {
     line("kernel " + k.name + "  ops=" + (names.empty() ? "copy" : names) +
          "  shape=" + type(dtype, stored) + "  reads=" + reads + "  writes=" + writes +
          "  loc=" + std::to_string(k.loc.function) + ":" + std::to_string(k.loc.line) + ":" +
-         std::to_string(k.loc.column));
+         std::to_string(k.loc.column + 1));
 
     const std::vector<std::string> axes = axis_names(k);
     std::string loops;
@@ -186,7 +186,7 @@ class Printer {
       loops += (i ? ", " : "") + axes[i] + " in " + dim(k.extents[i]);
     char cost[32];
     std::snprintf(cost, sizeof cost, "%.3g us", k.cost_ns / 1000);
-    line((loops.empty() ? "once" : "for " + loops) + "    cost " + cost, 1);
+    line((loops.empty() ? "once" : "for " + loops) + "    estimate " + cost, 1);
     for (size_t i = 0; i < k.loads.size(); ++i)
       line("l" + std::to_string(i) + " = " + place(k.loads[i].buffer, k.loads[i].access, axes) +
                " : " + std::string(info(k.loads[i].dtype).name),
