@@ -179,6 +179,7 @@ class MemoryPlan:
             f"arena {self.arena_bytes:,} bytes (no plan needs less than {self.lower_bound_bytes:,})\n"
             f"largest activation {self.largest_activation_bytes:,} bytes, captured arrays "
             f"{self.weight_bytes:,} bytes, scratch of a thread {self.scratch_bytes:,} bytes\n{table}"
+            + "".join(f"\n{line}" for line in self.text.splitlines() if line.lstrip()[:1].isdigit())
         )
 
     def svg(self) -> str:
