@@ -186,7 +186,7 @@ struct ResultSpec {
   DType dtype = DType::kF32;
   uint8_t rank = 0;
   Form form = Form::kArray;
-  bool view = false;                      // made by view_result, else by alloc_result
+  bool view = false;  // made by view_result, else by alloc_result
   bool readonly = false;
   std::array<uint8_t, kMaxRank> order{};  // memory order of a fresh array, slow to fast
 };

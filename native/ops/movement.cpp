@@ -322,7 +322,7 @@ constexpr OpInfo movement(std::string_view name, int8_t arity, View view, std::s
   r.family = Family::kMovement;
   r.arity = arity;
   r.view = view;
-  r.recompute = view != nullptr;
+  r.recompute = arity == 1;  // has a view
   r.doc = doc;
   return r;
 }

@@ -4,8 +4,9 @@
 #include <sys/sysinfo.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <set>
 #include <string>
 
@@ -17,9 +18,13 @@ namespace cuvil::runtime {
 namespace {
 
 std::string read_line(const std::string& path) {
-  std::ifstream in(path);
   std::string line;
-  std::getline(in, line);
+  if (std::FILE* f = std::fopen(path.c_str(), "re")) {
+    char buffer[256];
+    if (std::fgets(buffer, sizeof buffer, f)) line = buffer;
+    std::fclose(f);
+  }
+  while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.pop_back();
   return line;
 }
 
