@@ -76,7 +76,7 @@ Ref nextafter_body(const BodyContext& c) {
   Ref step = t.select(away, t.add(bits, t.integer(I, 1)), t.sub(bits, t.integer(I, 1)));
   Ref least = t.binary(Prim::kCopySign, t.bitcast(T, t.integer(I, 1)), b);
   Ref r = t.select(t.eq(x, zero), least, t.bitcast(T, step));
-  r = t.select(t.eq(x, y), size_of(T) == 2 ? a : b, r);  // zeros: C's y, but x in NumPy's f16
+  r = t.select(t.eq(x, y), b, r);  // zeros differ in sign; NumPy's f16 gave a before 2.5
   return t.select(t.bor(t.is_nan(x), t.is_nan(y)), t.cast(T, t.add(x, y)), r);
 }
 

@@ -143,7 +143,10 @@ def test_binary_same_dtype(name, dtype):
     compiled = cuvil.jit(fn)
     ulp = 0 if name in EXACT_BINARY else LOOSE
     rng = rng_of(name, dtype)
-    d.check(fn, *spread(dtype, dtype), ulp=ulp, compiled=compiled)
+    a, b = spread(dtype, dtype)
+    if name == "nextafter" and dtype == "float16" and np.lib.NumpyVersion(np.__version__) < "2.5.0":
+        a, b = a[a != b], b[a != b]  # it gave a zero of the wrong sign between zeros
+    d.check(fn, a, b, ulp=ulp, compiled=compiled)
     for (s, t), layout in (
         (((67,), (67,)), "c"),
         (((4, 1, 5), (3, 1)), "negative"),
