@@ -375,10 +375,12 @@ def test_killed_while_writing(directory, tmp_path):
         """,
     )
     rng = random.Random(1)
-    for round in range(4):
+    rounds = 0
+    while rounds < 4 or (not files(directory) and rounds < 20):  # a slow machine needs more
+        rounds += 1
         process = start(program, stdin=subprocess.PIPE)
         assert process.stdout.readline() == "ready\n"
-        process.stdin.write(f"{round * 1000}\n")
+        process.stdin.write(f"{rounds * 1000}\n")
         process.stdin.flush()
         time.sleep(0.05 + rng.random() * 0.3)
         process.send_signal(signal.SIGKILL)
@@ -399,7 +401,7 @@ def test_killed_while_writing(directory, tmp_path):
         """,
     )
     hits = int(run(check)[0])
-    assert hits >= len(files(directory)) - 4  # the last of each round may have no program on disk
+    assert hits >= len(files(directory)) - rounds  # the last of each round may have no program on disk
 
 
 def test_eviction(directory, tmp_path, monkeypatch):
