@@ -150,11 +150,14 @@ void fill_options(const State& s, compiler::Request* out) {
 }
 
 const std::string& numpy_version() {
-  static const std::string version = [] {
+  // Not by a static's initialiser: it runs Python, which may hand the GIL to a thread that would then
+  // wait here with it.
+  static std::string version;
+  if (version.empty()) {
     PyRef v = imported("numpy", "__version__");
     if (!v) PyErr_Clear();
-    return v ? to_string(v.get()) : std::string();
-  }();
+    version = v ? to_string(v.get()) : "?";
+  }
   return version;
 }
 
