@@ -284,7 +284,8 @@ Result<Value> Interpreter::attribute_of(const Value& value, const std::string& n
   return unsupported("the attribute `." + name + "` of " + describe(value), {}, n);
 }
 
-Result<bool> Interpreter::truth(const Value& v, const Node& n, const char* construct) {
+Result<bool> Interpreter::truth(const Value& v, const Node& n, const char* construct,
+                                const char* advice) {
   if (const Static* s = v.get<Static>()) {
     PyObject* o = s->object.get();
     if (s->source >= 0 && !const_of(o)) {
@@ -317,11 +318,7 @@ Result<bool> Interpreter::truth(const Value& v, const Node& n, const char* const
                   "choose between values element by element with np.where(condition, a, b)", n);
     return unsupported(
         std::string(construct) + " on data that is known at run time only (" + describe(v) + ")",
-        std::string_view(construct).find("while") != std::string_view::npos
-            ? "loop a fixed number of times with `for`, and keep what is done with np.where"
-            : "compute both values and choose with np.where(condition, a, b), or clip with "
-              "np.maximum / np.minimum; what leaves a loop early stays in Python",
-        n);
+        advice, n);
   }
   return true;
 }

@@ -116,7 +116,11 @@ class Interpreter {
   Result<Value> attribute_of(const Value& value, const std::string& name, const Node& n);
   Result<Value> lookup(const std::string& name, const Node& n);
   // The bool of a condition; an error if it depends on run-time data.
-  Result<bool> truth(const Value& v, const Node& n, const char* construct);
+  Result<bool> truth(
+      const Value& v, const Node& n, const char* construct,
+      const char* advice =
+          "compute both values and choose with np.where(condition, a, b), or clip with "
+          "np.maximum / np.minimum; what leaves a loop early stays in Python");
 
   // ---- operators.cpp
   Result<Value> eval_bin_op(const Node& n);

@@ -49,7 +49,9 @@ Result<Flow> Interpreter::exec_while(const Node& n) {
   const std::vector<Node> body = n.children(CUVIL_NAME("body"));
   for (int round = 0;; ++round) {
     CUVIL_TRY(Value condition, eval(test));
-    CUVIL_TRY(bool t, truth(condition, test, "`while`"));
+    CUVIL_TRY(bool t, truth(condition, test, "`while`",
+                            "loop a fixed number of times with `for`, and keep what is done with "
+                            "np.where"));
     if (!t) return exec_block(n.children(CUVIL_NAME("orelse")));
     if (round == kMostIterations)
       return unsupported("a `while` that runs more than " + std::to_string(kMostIterations) +

@@ -26,9 +26,4 @@ bool add_artifact(State& s, std::vector<uint8_t> bytes);
 bool texts_of(State& s, const Entry& e, const BoundArgs* given, uint32_t want,
               std::map<std::string, std::string>* out);
 
-// "n == 3", "WEIGHTS is an array of float32 with 1 axes": one a predicate, one a guard. `names`: of the
-// arguments.
-std::vector<std::string> guard_texts(const artifact::Artifact& a,
-                                     const std::vector<std::string>& names);
-
 }  // namespace cuvil::python

@@ -10,6 +10,7 @@
 #include "python/dtypes.h"
 #include "python/errors.h"
 #include "python/host_call.h"
+#include "python/texts.h"
 #include "runtime/cache.h"
 #include "runtime/devices.h"
 #include "runtime/pool.h"

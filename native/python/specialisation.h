@@ -60,7 +60,8 @@ class WithGil {
 
 // Why a specialisation does not fit.
 struct Mismatch {
-  enum class Stage : uint8_t { kNone, kCallShape, kArgument, kAxis, kGuard, kPredicate, kAlias };
+  // In the order in which they are matched.
+  enum class Stage : uint8_t { kNone, kCallShape, kArgument, kGuard, kAxis, kPredicate, kAlias };
   Stage stage = Stage::kNone;
   uint32_t index = 0;  // argument, guard, predicate or alias
   uint32_t axis = 0;   // kAxis; kAlias: the Overlap found

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <ctime>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "artifact/format.h"
@@ -173,12 +174,6 @@ int publish(int root, const std::string& key, const std::string& name,
   return failed;
 }
 
-struct Found {
-  std::string key, name;
-  int64_t bytes = 0;
-  time_t used = 0;
-};
-
 // Everything under the cache; `visit` gets each directory of a key.
 template <class Visit> void each_key(int root, Visit&& visit) {
   for (const std::string& key : entries(root)) {
@@ -188,26 +183,22 @@ template <class Visit> void each_key(int root, Visit&& visit) {
   }
 }
 
-std::vector<Found> find_all(int root) {
-  std::vector<Found> out;
+// Paths are relative to the cache.
+std::vector<CachedFile> find_all(int root) {
+  std::vector<CachedFile> out;
   each_key(root, [&](const std::string& key, int directory) {
     for (const std::string& name : entries(directory)) {
       struct stat st {};
       if (!is_artifact_name(name) ||
           fstatat(directory, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0)
         continue;
-      out.push_back({key, name, st.st_size, st.st_mtime});
+      out.push_back({key, key + "/" + name, st.st_size, st.st_mtime});
     }
   });
-  std::sort(out.begin(), out.end(), [](const Found& a, const Found& b) {
-    return std::tie(b.used, b.key, b.name) < std::tie(a.used, a.key, a.name);
+  std::sort(out.begin(), out.end(), [](const CachedFile& a, const CachedFile& b) {
+    return std::tie(b.used, b.path) < std::tie(a.used, a.path);
   });
   return out;
-}
-
-bool exists(const std::string& directory) {
-  struct stat st {};
-  return stat(directory.c_str(), &st) == 0 || errno != ENOENT;
 }
 
 }  // namespace
@@ -230,17 +221,17 @@ Result<std::string> cache_directory(const std::string& given) {
 Result<std::vector<std::vector<uint8_t>>> read_cached(const std::string& directory,
                                                       const artifact::Hash& key, size_t limit) {
   std::vector<std::vector<uint8_t>> out;
-  std::string name = hex(key);
-  // The usual miss costs one system call.
-  struct stat st {};
-  if (stat((directory + "/" + name).c_str(), &st) != 0 && errno == ENOENT) return out;
+  const std::string name = hex(key);
   bool missing = false;
   auto root = open_directory(AT_FDCWD, directory, directory, &missing);
-  if (!root.ok()) return missing ? Result<std::vector<std::vector<uint8_t>>>(out) : root.error();
+  if (missing) return out;
+  if (!root.ok()) return root.error();
   auto files = open_directory(root->get(), name, directory + "/" + name, &missing);
-  if (!files.ok()) return missing ? Result<std::vector<std::vector<uint8_t>>>(out) : files.error();
+  if (missing) return out;
+  if (!files.ok()) return files.error();
   std::vector<std::pair<time_t, std::string>> found;
   for (std::string& file : entries(files->get())) {
+    struct stat st {};
     if (!is_artifact_name(file) ||
         fstatat(files->get(), file.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0)
       continue;
@@ -259,9 +250,14 @@ Result<> write_cached(const std::string& directory, const artifact::Hash& key,
   std::string name = hex(artifact::hash128(bytes, artifact::kChecksumSeed)) + std::string(kSuffix);
   int failed = ENOENT;
   for (int attempt = 0; attempt < 20 && failed == ENOENT; ++attempt) {  // swept meanwhile
-    CUVIL_CHECK(make_directories(directory));
-    CUVIL_TRY(Fd root, open_directory(AT_FDCWD, directory, directory));
-    failed = publish(root.get(), hex(key), name, bytes);
+    bool missing = false;
+    auto root = open_directory(AT_FDCWD, directory, directory, &missing);
+    if (missing) {
+      CUVIL_CHECK(make_directories(directory));
+      continue;
+    }
+    if (!root.ok()) return root.error();
+    failed = publish(root->get(), hex(key), name, bytes);
   }
   if (failed == ENOENT) return Ok{};  // someone clears without end: kept or not, nothing is wrong
   if (failed) return unusable(directory, std::strerror(failed));
@@ -274,22 +270,24 @@ std::vector<CachedFile> list_cached(const std::string& directory) {
   std::vector<CachedFile> out;
   auto root = open_directory(AT_FDCWD, directory, directory);
   if (!root.ok()) return out;
-  for (const Found& f : find_all(root->get()))
-    out.push_back({f.key, directory + "/" + f.key + "/" + f.name, f.bytes, f.used});
+  out = find_all(root->get());
+  for (CachedFile& f : out) f.path = directory + "/" + f.path;
   return out;
 }
 
 Result<int64_t> clear_cached(const std::string& directory) {
   int64_t removed = 0;
-  if (!exists(directory)) return removed;
-  CUVIL_TRY(Fd root, open_directory(AT_FDCWD, directory, directory));
-  each_key(root.get(), [&](const std::string& key, int files) {
+  bool missing = false;
+  auto root = open_directory(AT_FDCWD, directory, directory, &missing);
+  if (missing) return removed;
+  if (!root.ok()) return root.error();
+  each_key(root->get(), [&](const std::string& key, int files) {
     for (const std::string& name : entries(files)) {
       bool ours = is_artifact_name(name);
       if (!ours && !name.starts_with(kTemporary)) continue;
       if (unlinkat(files, name.c_str(), 0) == 0 && ours) ++removed;
     }
-    unlinkat(root.get(), key.c_str(), AT_REMOVEDIR);
+    unlinkat(root->get(), key.c_str(), AT_REMOVEDIR);
   });
   return removed;
 }
@@ -307,12 +305,12 @@ int64_t sweep_cached(const std::string& directory, int64_t max_bytes) {
         unlinkat(files, name.c_str(), 0);
     }
   });
-  std::vector<Found> all = find_all(root->get());
+  std::vector<CachedFile> all = find_all(root->get());
   int64_t total = 0, removed = 0;
-  for (const Found& f : all) total += f.bytes;
+  for (const CachedFile& f : all) total += f.bytes;
   if (total <= max_bytes) return 0;
   for (size_t i = all.size(); i-- > 0 && total > max_bytes / 10 * 9;) {
-    if (unlinkat(root->get(), (all[i].key + "/" + all[i].name).c_str(), 0) != 0) continue;
+    if (unlinkat(root->get(), all[i].path.c_str(), 0) != 0) continue;
     unlinkat(root->get(), all[i].key.c_str(), AT_REMOVEDIR);  // if that was the last
     total -= all[i].bytes;
     ++removed;

@@ -126,20 +126,17 @@ bool is_v2() {
 
 std::string fingerprint() {
   std::string out;
-  auto add = [&out](std::initializer_list<unsigned> words) {
-    for (unsigned w : words) out.append(reinterpret_cast<const char*>(&w), sizeof w);
-  };
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  if (__get_cpuid(0, &a, &b, &c, &d)) add({b, c, d});  // vendor
-  if (__get_cpuid(1, &a, &b, &c, &d))
-    add({a, c, d});  // model, features; b has the number of the CPU
-  unsigned osxsave = (c >> 27) & 1;
-  for (unsigned sub : {0u, 1u, 2u})
-    if (__get_cpuid_count(7, sub, &a, &b, &c, &d)) add({sub ? a : 0, b, c, d});
-  if (__get_cpuid(0x80000001, &a, &b, &c, &d)) add({c, d});
-  if (osxsave) {  // which registers the system saves
-    asm volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
-    add({a, d});
+  auto add = [&out](const CpuId& r) { out.append(reinterpret_cast<const char*>(&r), sizeof r); };
+  add(cpuid(0));  // vendor
+  CpuId one = cpuid(1);
+  one.b = 0;  // has the number of the CPU that runs this
+  add(one);
+  for (unsigned sub : {0u, 1u, 2u}) add(cpuid(7, sub));
+  add(cpuid(0x80000001));
+  if ((one.c >> 27) & 1) {  // which registers the system saves
+    CpuId saved;
+    asm volatile("xgetbv" : "=a"(saved.a), "=d"(saved.d) : "c"(0));
+    add(saved);
   }
   return out;
 }
