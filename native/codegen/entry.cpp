@@ -239,10 +239,17 @@ void emit_kernel(FunctionBuilder& entry, const schedule::Kernel& k) {
   }
 }
 
-void emit_program(Unit& unit) { EntryEmitter(unit).run(); }
-
 Result<> check_supported(const schedule::Program& p, const Target& t) {
   return check_block(p, p.body, t);
+}
+
+Result<uint32_t> emit_module(const schedule::Program& p, const Target& t, llvm::Module& module) {
+  CUVIL_CHECK(check_supported(p, t));
+  module.setTargetTriple(kTriple);
+  module.setDataLayout(kDataLayout);
+  Unit unit(p, t, module);
+  EntryEmitter(unit).run();
+  return unit.services_size;
 }
 
 }  // namespace cuvil::codegen

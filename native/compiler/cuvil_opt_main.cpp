@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string>
 
-#include "codegen/codegen.h"
+#include "backend/generate.h"
 #include "ops/op.h"
 #include "passes/passes.h"
 #include "schedule/program.h"
@@ -62,11 +62,11 @@ int run(const Arguments& a) {
   if (a.stage == "memory") std::fputs(schedule::print_memory_plan(**program).c_str(), stdout);
   if (a.stage == "dot") std::fputs(schedule::print_dot(**program).c_str(), stdout);
   if (a.stage != "llvm" && a.stage != "asm") return 0;
-  codegen::CpuOptions options;
+  backend::CpuOptions options;
   options.cpu = a.cpu;
   options.want_llvm = a.stage == "llvm";
   options.want_asm = a.stage == "asm";
-  auto code = codegen::generate_cpu(**program, options);
+  auto code = backend::generate_cpu(**program, options);
   if (!code.ok()) return fail(code.error());
   std::fputs(options.want_llvm ? code->llvm_text.c_str() : code->asm_text.c_str(), stdout);
   return 0;

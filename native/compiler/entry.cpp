@@ -1,14 +1,15 @@
-// cuvil_compile: trace -> passes -> schedule -> native code -> artifact bytes. Called by the hot side's
-// gate on a first miss; everything between trace and the artifact runs without the GIL.
+// cuvil_compile: trace -> passes -> schedule -> interpreted code, and a job that makes machine code of the
+// schedule. Called by the hot side's gate on a first miss; everything after the trace runs without the GIL.
 #include "compiler/entry.h"
 
 #include <Python.h>
 
 #include <chrono>
-#include <mutex>
 
-#include "codegen/codegen.h"
+#include "codegen/entry.h"
+#include "compiler/machine_code.h"
 #include "frontend/frontend.h"
+#include "interpret/interpret.h"
 #include "passes/passes.h"
 #include "schedule/program.h"
 #include "support/build_id.h"
@@ -89,11 +90,63 @@ void fill_tables(artifact::Artifact& a, const ir::Graph& g, const schedule::Prog
   a.releases_gil = cost > kReleaseGilAboveNs;
 }
 
-// Everything that needs no Python. One compile at a time: the code generator reuses its state.
-Result<> compile_graph(const Request& request, frontend::Traced& traced, Response& response,
-                       Stages& stages, std::vector<SourceLoc>* site_locs) {
-  static std::mutex one_at_a_time;
-  std::lock_guard<std::mutex> lock(one_at_a_time);
+// Calls that take longer are not interpreted: by then there is machine code.
+constexpr double kMostInterpreted_ms = 50;
+// How many times as long a call takes interpreted, and what LLVM takes for an instruction of its own.
+constexpr double kInterpretedPerCompiled = 10;
+constexpr double kCompileInstruction_ms = 0.02;
+
+class CpuJob final : public Job {
+ public:
+  CpuJob(std::unique_ptr<ir::Graph> graph, std::unique_ptr<schedule::Program> program)
+      : graph_(std::move(graph)), program_(std::move(program)) {}
+
+  const schedule::Program& program() const { return *program_; }
+  backend::CpuOptions options;
+  artifact::Artifact facts;
+
+  // Emits and translates.
+  Result<> prepare(const codegen::Target& host) {
+    CUVIL_TRY(interpret::Prepared made, interpret::prepare(*program_, host));
+    code_ = std::move(made.code);
+    facts.min_services_size = made.min_services_size;
+    facts.target = host.text;
+    compile_ms = static_cast<double>(made.instructions) * kCompileInstruction_ms;
+    return Ok{};
+  }
+
+  bool interpretable() const override { return static_cast<bool>(code_); }
+  int32_t interpret(const CuvilServices* services, CuvilCall* call) const override {
+    return interpret::run(*code_, services, call);
+  }
+
+  Result<Compiled> compile() override {
+    Compiled out;
+    CUVIL_TRY(backend::Code code, machine_code(*program_, options));
+    program_.reset();
+    graph_.reset();
+    Stages stages(out.stages);
+    facts.target = std::move(code.target);
+    facts.min_services_size = code.min_services_size;
+    facts.entry_offset = code.entry_offset;
+    facts.blob = std::move(code.blob);
+    out.artifact = artifact::write_artifact(facts);
+    out.stages = std::move(code.stages);
+    stages.finish("artifact");
+    if (options.want_llvm) out.texts["llvm"] = std::move(code.llvm_text);
+    if (options.want_asm) out.texts["asm"] = std::move(code.asm_text);
+    return out;
+  }
+
+ private:
+  std::unique_ptr<ir::Graph> graph_;
+  std::unique_ptr<schedule::Program> program_;  // refers to the graph
+  interpret::CodePtr code_;
+};
+
+// Everything that needs no Python.
+Result<std::unique_ptr<CpuJob>> build(const Request& request, frontend::Traced& traced,
+                                      Response& response, Stages& stages) {
   stages.skip();
   ir::Graph& g = *traced.graph;
   if (request.want & kWantPasses) response.texts["ir.00.frontend"] = ir::print(g);
@@ -110,28 +163,26 @@ Result<> compile_graph(const Request& request, frontend::Traced& traced, Respons
   stages.skip();
 
   CUVIL_TRY(std::unique_ptr<schedule::Program> program, schedule::build_program(g));
+  if (!codegen::host_target().ok()) return codegen::host_target().error();
+  const codegen::Target& host = *codegen::host_target();
+  CUVIL_CHECK(codegen::check_supported(*program, host));
 #ifndef NDEBUG
   CUVIL_CHECK(schedule::validate_plan(*program));
 #endif
-  artifact::Artifact& a = traced.facts;
-  fill_tables(a, g, *program);
-  *site_locs = program->site_locs;
+  fill_tables(traced.facts, g, *program);
   if (request.want & kWantDot) response.texts["dot"] = schedule::print_dot(*program);
+  auto job = std::make_unique<CpuJob>(std::move(traced.graph), std::move(program));
+  job->options.cpu = request.target_cpu;
+  job->options.want_llvm = request.want & kWantLlvm;
+  job->options.want_asm = request.want & kWantAsm;
   stages.finish("schedule");
 
-  codegen::CpuOptions cpu;
-  cpu.cpu = request.target_cpu;
-  cpu.want_llvm = request.want & kWantLlvm;
-  cpu.want_asm = request.want & kWantAsm;
-  CUVIL_TRY(codegen::Code code, codegen::generate_cpu(*program, cpu));
-  for (auto& stage : code.stages) response.stages.push_back(std::move(stage));
-  if (cpu.want_llvm) response.texts["llvm"] = std::move(code.llvm_text);
-  if (cpu.want_asm) response.texts["asm"] = std::move(code.asm_text);
-  a.target = std::move(code.target);
-  a.min_services_size = code.min_services_size;
-  a.entry_offset = code.entry_offset;
-  a.blob = std::move(code.blob);
-  return Ok{};
+  job->interpret_ms = static_cast<double>(traced.facts.cost_ns) * 1e-6 * kInterpretedPerCompiled;
+  if (request.interpret && request.target_cpu.empty() && job->interpret_ms < kMostInterpreted_ms) {
+    CUVIL_CHECK(job->prepare(host));
+    stages.finish("interpreter");
+  }
+  return job;
 }
 
 void compile(const Request& request, Response& response) {
@@ -147,25 +198,28 @@ void compile(const Request& request, Response& response) {
   if (!traced) return;
   stages.finish("trace");
 
-  std::vector<SourceLoc> site_locs;
-  Result<> done = [&]() -> Result<> {
+  auto built = [&] {
     WithoutGil released;
-    return compile_graph(request, *traced, response, stages, &site_locs);
+    return build(request, *traced, response, stages);
   }();
-  if (done.ok()) {
-    stages.skip();
+  if (built.ok()) {
+    std::unique_ptr<CpuJob> job = std::move(*built);
     artifact::Artifact& a = traced->facts;
     a.key = request.key;
     a.build_id = build_id();
-    for (size_t k = 0; k < a.sites.size() && k < site_locs.size(); ++k)
-      a.sites[k].loc = frontend::code_loc(*traced, site_locs[k]);
-    response.artifact = artifact::write_artifact(a);
+    const std::vector<SourceLoc>& locs = job->program().site_locs;
+    for (size_t k = 0; k < a.sites.size() && k < locs.size(); ++k)
+      a.sites[k].loc = frontend::code_loc(*traced, locs[k]);
+    a.target = std::move(job->facts.target);
+    a.min_services_size = job->facts.min_services_size;
+    job->facts = a;
+    response.facts = std::move(a);
+    response.job = std::move(job);
     response.identities = std::move(traced->identities);
     traced->identities.clear();
     response.ok = true;
-    stages.finish("artifact");
   } else {
-    frontend::raise(done.error(), traced->code_objects);
+    frontend::raise(built.error(), traced->code_objects);
   }
   for (PyObject* o : traced->identities) Py_DECREF(o);
   for (PyObject* o : traced->code_objects) Py_DECREF(o);

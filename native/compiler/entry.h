@@ -1,4 +1,5 @@
-// The one door from the hot side into the compiler library: a request in, artifact bytes out.
+// The one door from the hot side into the compiler library: a request in; out, what is known about a
+// specialisation and a job that makes its code.
 // Both sides are built together (build ids are compared when the library is opened), so the
 // structs may hold C++ types. Called on a thread with an 8 MiB stack, holding the GIL.
 #pragma once
@@ -6,10 +7,12 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "artifact/abi.h"
 #include "artifact/format.h"
 
 struct _object;
@@ -56,16 +59,39 @@ struct Request {
   std::string device = "cpu";  // "cpu", "cuda:0", "cuda:sm_90"
   std::string target_cpu;      // "" for the host
   const HostTools* tools = nullptr;
-  uint32_t want = 0;  // texts to return besides the artifact
+  uint32_t want = 0;     // texts to return besides the artifact
+  bool interpret = true;  // make the job interpretable where that pays
+};
+
+// What making machine code gives.
+struct Compiled {
+  std::vector<uint8_t> artifact;
+  std::map<std::string, std::string> texts;            // those that were wanted
+  std::vector<std::pair<std::string, double>> stages;  // name, milliseconds
+};
+
+// A traced function on its way to machine code.
+class Job {
+ public:
+  virtual ~Job() = default;
+  // Whether interpret() can run it meanwhile; that is as an entry (artifact/abi.h), with the same bits.
+  virtual bool interpretable() const = 0;
+  virtual int32_t interpret(const CuvilServices* services, CuvilCall* call) const = 0;
+  // Once, on any thread, without Python; jobs one after the other.
+  virtual Result<Compiled> compile() = 0;
+
+  // Estimates: of compile(), and of one call of interpret().
+  double compile_ms = 0, interpret_ms = 0;
 };
 
 struct Response {
   bool ok = false;  // false: Python's error indicator is set
   // Not ok: plain Python raises as well, and by then has written to memory that the caller sees.
   bool python_raises = false;
-  std::vector<uint8_t> artifact;
+  artifact::Artifact facts;  // all but the code
+  std::unique_ptr<Job> job;
   std::vector<PyObject*> identities;         // owned; for guards of kind kIdentity
-  std::map<std::string, std::string> texts;  // "ir", "llvm", "asm", "dot", "ir.03.fuse", ...
+  std::map<std::string, std::string> texts;  // "ir", "dot", "ir.03.fuse", ...; the others: Compiled
   std::vector<std::pair<std::string, double>> stages;  // name, milliseconds
 };
 

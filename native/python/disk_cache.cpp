@@ -10,8 +10,9 @@
 namespace cuvil::python {
 namespace {
 
-// A cache that cannot be used is said once, by its path, and left alone from then on.
 std::string given_up;
+
+}  // namespace
 
 bool give_up(const std::string& directory, const Error& e) {
   if (std::exchange(given_up, directory) == directory) return true;
@@ -19,13 +20,11 @@ bool give_up(const std::string& directory, const Error& e) {
                           "\n  compiled code is not kept for later processes\n  help: " + e.remedy);
 }
 
-}  // namespace
-
-std::optional<std::string> cache_for(const State& s, const Knobs& knobs) {
+std::optional<CachePlace> cache_for(const State& s, const Knobs& knobs) {
   if (!knobs.cache || !s.options.cache) return std::nullopt;
   auto directory = runtime::cache_directory(knobs.cache_dir);
   if (!directory.ok() || *directory == given_up) return std::nullopt;
-  return *directory;
+  return CachePlace{*directory, static_cast<uint64_t>(knobs.cache_mb) << 20};
 }
 
 bool load_cached(State& s, const std::string& directory, const artifact::Hash& key, bool* added) {
@@ -54,13 +53,6 @@ bool load_cached(State& s, const std::string& directory, const artifact::Hash& k
     *added = true;
   }
   return true;
-}
-
-bool keep_cached(const std::string& directory, const artifact::Artifact& a,
-                 const std::vector<uint8_t>& bytes, const Knobs& knobs) {
-  if (a.memory_only) return true;
-  auto written = runtime::write_cached(directory, a.key, bytes, knobs.cache_mb << 20);
-  return written.ok() || give_up(directory, written.error());
 }
 
 }  // namespace cuvil::python

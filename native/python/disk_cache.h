@@ -5,6 +5,7 @@
 #include <string>
 
 #include "artifact/hash.h"
+#include "python/machine_code.h"
 #include "python/state.h"
 #include "support/knobs.h"
 
@@ -12,14 +13,13 @@ namespace cuvil::python {
 
 // Where to look and to write; nothing if the cache is off, for this function, by the environment, or
 // since it could not be used.
-std::optional<std::string> cache_for(const State& s, const Knobs& knobs);
+std::optional<CachePlace> cache_for(const State& s, const Knobs& knobs);
 
 // Adds all specialisations of this key that are on disk and were not looked for before. False with the
 // indicator set: a warning that is an error.
 bool load_cached(State& s, const std::string& directory, const artifact::Hash& key, bool* added);
 
-// Keeps an artifact, if another process can check its guards. False as above.
-bool keep_cached(const std::string& directory, const artifact::Artifact& a,
-                 const std::vector<uint8_t>& bytes, const Knobs& knobs);
+// Says once, by its path, that a cache cannot be used; it is left alone from then on. False as above.
+bool give_up(const std::string& directory, const Error& e);
 
 }  // namespace cuvil::python

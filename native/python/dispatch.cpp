@@ -13,6 +13,7 @@
 #include "runtime/cache.h"
 #include "support/build_id.h"
 #include "support/knobs.h"
+#include "support/log.h"
 
 namespace cuvil::python {
 
@@ -125,12 +126,43 @@ bool look_on_disk(State& s, const BoundArgs& bound, bool* added) {
     return false;
   }
   auto directory = cache_for(s, *knobs);
-  if (!directory || dump_wants(*knobs)) return true;  // a dump needs a compile
+  if (!directory || dump_wants(*knobs) || knobs->interpret == Knobs::Interpret::kAlways)
+    return true;  // a dump needs a compile
   compiler::Request request;
-  return make_request(s, bound, &request) && load_cached(s, *directory, request.key, added);
+  return make_request(s, bound, &request) && load_cached(s, directory->directory, request.key, added);
 }
 
 enum class Flown : uint8_t { kCompiled, kWaited, kPlain, kPythonRaises, kError };
+
+// Whether calls are interpreted until there is machine code.
+bool interprets(const compiler::Job& job, const Knobs& knobs) {
+  if (!job.interpretable() || knobs.interpret == Knobs::Interpret::kNever) return false;
+  return knobs.interpret == Knobs::Interpret::kAlways || job.interpret_ms < job.compile_ms / 2;
+}
+
+// The specialisation of a traced function. NULL with the indicator set.
+std::unique_ptr<Specialisation> specialise(const State& s, compiler::Response& response,
+                                           std::vector<PyRef> identities, const Knobs& knobs,
+                                           bool needs_texts, std::optional<CachePlace> place) {
+  if (!needs_texts && interprets(*response.job, knobs)) {
+    auto code = std::make_shared<MachineCode>(std::move(response.job), function_name(s), std::move(place));
+    auto made = Specialisation::load(std::move(response.facts), std::move(identities), code);
+    if (made && knobs.interpret == Knobs::Interpret::kAuto) start_later(std::move(code));
+    return made;
+  }
+  auto compiled = compile_now(*response.job);
+  if (!compiled.ok()) {
+    raise(compiled.error());
+    return nullptr;
+  }
+  response.texts.merge(compiled->texts);
+  std::move(compiled->stages.begin(), compiled->stages.end(), std::back_inserter(response.stages));
+  auto made = Specialisation::load(std::move(compiled->artifact), std::move(identities));
+  if (!made || !place || response.facts.memory_only) return made;
+  auto written = runtime::write_cached(place->directory, response.facts.key, made->bytes(), place->most_bytes);
+  if (!written.ok() && !give_up(place->directory, written.error())) return nullptr;
+  return made;
+}
 
 // Compiles for this call and appends the specialisation. kError and kPythonRaises: the indicator is set.
 Flown compile(State& s, const BoundArgs& bound, std::string reason) {
@@ -143,27 +175,29 @@ Flown compile(State& s, const BoundArgs& bound, std::string reason) {
   compiler::Request request;
   if (!make_request(s, bound, &request)) return Flown::kError;
   request.want = dump_wants(*knobs);
+  request.interpret = !request.want && knobs->interpret != Knobs::Interpret::kNever;
   compiler::Response response;
   PyRef code = s.code;
   bool ok = run_compiler(request, &response);
   std::vector<PyRef> identities;
   for (PyObject* o : response.identities) identities.push_back(PyRef::steal(o));
   if (!ok) return response.python_raises ? Flown::kPythonRaises : Flown::kError;
+  auto place = cache_for(s, *knobs);
+  if (place) ++runtime::cache_counters().misses;
+  auto e = std::make_unique<Entry>();
+  e->specialisation =
+      specialise(s, response, std::move(identities), *knobs, request.want != 0, std::move(place));
+  if (!e->specialisation) return Flown::kError;
   if (request.want && !dump(s, response.texts, knobs->dump_ir == Knobs::Dump::kAll))
     return Flown::kError;
-  auto e = std::make_unique<Entry>();
-  e->specialisation = Specialisation::load(std::move(response.artifact), std::move(identities));
-  if (!e->specialisation) return Flown::kError;
   e->recipe = recipe_of(request);
   e->reason = std::move(reason);
   e->stages = std::move(response.stages);
   e->milliseconds =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  if (auto directory = cache_for(s, *knobs)) {
-    ++runtime::cache_counters().misses;
-    if (!keep_cached(*directory, e->specialisation->artifact(), e->specialisation->bytes(), *knobs))
-      return Flown::kError;
-  }
+  if (knobs->log == Knobs::Level::kDebug)
+    log_stages(function_name(s) + (e->specialisation->interpreted() ? ": interpreted" : ": compiled"),
+             e->stages);
   bool current = code.get() == s.code.get();  // else the function's code was replaced meanwhile
   (current ? s.entries : s.retired).push_back(std::move(e));
   return Flown::kCompiled;
@@ -232,6 +266,7 @@ template <class Run> Found find_or_compile(State& s, const BoundArgs& bound, Run
 }  // namespace
 
 PyObject* call_slow(State& s, const BoundArgs& bound, const RawCall& raw) {
+  StartLater machine_code;  // when the result is there
   PyObject* result = nullptr;
   Found found = find_or_compile(s, bound, [&](Frame* f) { result = f->spec.run(f); });
   if (found.python_raises) {
@@ -243,6 +278,7 @@ PyObject* call_slow(State& s, const BoundArgs& bound, const RawCall& raw) {
 }
 
 Entry* prepare_call(State& s, const BoundArgs& bound) {
+  StartLater machine_code;
   Found found = find_or_compile(s, bound, [](Frame*) {});
   if (!found.entry && !found.plain.empty())
     raise(make_error(
@@ -281,10 +317,20 @@ bool texts_of(State& s, const Entry& e, const BoundArgs* given, uint32_t want,
   request.want = want;
   request.key = e.specialisation->artifact().key;
   compiler::Response response;
+  request.interpret = false;
   bool ok = run_compiler(request, &response);
   for (PyObject* o : response.identities) Py_XDECREF(o);
+  if (!ok) return false;
+  if (want & (compiler::kWantLlvm | compiler::kWantAsm)) {
+    auto compiled = compile_now(*response.job);
+    if (!compiled.ok()) {
+      raise(compiled.error());
+      return false;
+    }
+    response.texts.merge(compiled->texts);
+  }
   *out = std::move(response.texts);
-  return ok;
+  return true;
 }
 
 }  // namespace cuvil::python

@@ -131,7 +131,11 @@ PyObject* make(PyObject*, PyObject* args, PyObject* kwargs) {
 PyRef describe(const State& s, const Entry& e) {
   const auto& a = e.specialisation->artifact();
   PyRef stages = PyRef::steal(PyList_New(0));
-  for (const auto& [name, ms] : e.stages) {
+  const bool interpreted = e.specialisation->interpreted();
+  auto all = e.stages;
+  const auto& later = e.specialisation->machine_code_stages();
+  all.insert(all.end(), later.begin(), later.end());
+  for (const auto& [name, ms] : all) {
     PyRef row = PyRef::steal(Py_BuildValue("(sd)", name.c_str(), ms));
     if (!row || PyList_Append(stages.get(), row.get()) < 0) return {};
   }
@@ -146,7 +150,10 @@ PyRef describe(const State& s, const Entry& e) {
       .set("schedule", a.schedule_text)
       .set("memory", a.memory_text)
       .set("arena_bytes", a.arena_bytes)
-      .set("code_bytes", static_cast<int64_t>(artifact::blob_of(e.specialisation->bytes()).size()))
+      .set("interpreted", interpreted)
+      .set("code_bytes", interpreted ? int64_t{0}
+                                     : static_cast<int64_t>(
+                                           artifact::blob_of(e.specialisation->bytes()).size()))
       .set("releases_gil", a.releases_gil)
       .set("memory_only", a.memory_only)
       .set("cached", e.cached)
@@ -209,7 +216,8 @@ PyObject* artifact_bytes(PyObject*, PyObject* args) {
   }
   PyRef list = PyRef::steal(PyList_New(0));
   for (Entry* e : entries)
-    if (!list || PyList_Append(list.get(), to_py(e->specialisation->bytes()).get()) < 0)
+    if (!list || !e->specialisation->finish() ||
+        PyList_Append(list.get(), to_py(e->specialisation->bytes()).get()) < 0)
       return nullptr;
   return list.release();
 }
@@ -376,6 +384,11 @@ PyObject* cache_clear(PyObject*, PyObject* o) {
   return nullptr;
 }
 
+PyObject* settle(PyObject*, PyObject*) {
+  if (!cuvil::python::settle()) return nullptr;
+  Py_RETURN_NONE;
+}
+
 // ---- the machine
 
 PyObject* cpu(PyObject*, PyObject*) {
@@ -452,6 +465,7 @@ PyMethodDef functions[] = {
     {"cache_state", cache_state, METH_NOARGS, "cache_state() -> dict"},
     {"cache_files", cache_files, METH_O, "cache_files(directory) -> list of dict"},
     {"cache_clear", cache_clear, METH_O, "cache_clear(directory) -> number of files removed"},
+    {"settle", settle, METH_NOARGS, "settle(): wait for all machine code that is being made"},
     {"cpu", cpu, METH_NOARGS, "cpu() -> dict"},
     {"cuda", cuda, METH_NOARGS, "cuda() -> list of dict"},
     {"set_num_threads", set_num_threads, METH_O, "set_num_threads(n)"},

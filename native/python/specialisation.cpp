@@ -110,6 +110,18 @@ Frame::~Frame() {
   for (uint32_t i = 0; i < spec.artifact_.array_slots; ++i) Py_XDECREF(host_results[i]);
 }
 
+std::unique_ptr<Specialisation> Specialisation::check(artifact::Artifact a) {
+  auto s = std::make_unique<Specialisation>();
+  s->artifact_ = std::move(a);
+  if (s->artifact_.device_image.empty() &&
+      s->artifact_.min_services_size <= sizeof(CuvilServices) && cpu_can_run(s->artifact_.target))
+    return s;
+  raise(make_error(ErrorClass::kDevice,
+                   "the artifact is for " + s->artifact_.target + ", which this machine is not",
+                   "compile the function here"));
+  return nullptr;
+}
+
 std::unique_ptr<Specialisation> Specialisation::load(std::vector<uint8_t> bytes,
                                                      std::vector<PyRef> identities) {
   auto read = artifact::read_artifact(bytes);
@@ -117,15 +129,8 @@ std::unique_ptr<Specialisation> Specialisation::load(std::vector<uint8_t> bytes,
     raise(read.error());
     return nullptr;
   }
-  auto s = std::make_unique<Specialisation>();
-  s->artifact_ = std::move(*read);
-  if (!s->artifact_.device_image.empty() ||
-      s->artifact_.min_services_size > sizeof(CuvilServices) || !cpu_can_run(s->artifact_.target)) {
-    raise(make_error(ErrorClass::kDevice,
-                     "the artifact is for " + s->artifact_.target + ", which this machine is not",
-                     "compile the function here"));
-    return nullptr;
-  }
+  auto s = check(std::move(*read));
+  if (!s) return nullptr;
   auto code = runtime::load_code(artifact::blob_of(bytes));
   if (!code.ok()) {
     raise(code.error());
@@ -136,6 +141,36 @@ std::unique_ptr<Specialisation> Specialisation::load(std::vector<uint8_t> bytes,
   s->bytes_ = std::move(bytes);
   if (!s->prepare(std::move(identities))) return nullptr;
   return s;
+}
+
+std::unique_ptr<Specialisation> Specialisation::load(artifact::Artifact facts,
+                                                     std::vector<PyRef> identities,
+                                                     std::shared_ptr<MachineCode> machine_code) {
+  auto s = check(std::move(facts));
+  if (!s) return nullptr;
+  s->machine_code_ = std::move(machine_code);
+  if (!s->prepare(std::move(identities))) return nullptr;
+  return s;
+}
+
+bool Specialisation::adopt() const {
+  MachineCode& made = *machine_code_;
+  if (!made.done() || made.error) return false;  // without machine code it is interpreted for good
+  code_ = std::move(made.code);
+  entry_ = code_.entry(made.entry_offset);
+  bytes_ = std::move(made.artifact);
+  stages_ = std::move(made.stages);
+  machine_code_.reset();
+  return true;
+}
+
+bool Specialisation::finish() const {
+  if (!machine_code_) return true;
+  std::shared_ptr<MachineCode> made = machine_code_;
+  MachineCode::finish(made);
+  if (!machine_code_ || adopt()) return true;
+  raise(*made->error);
+  return false;
 }
 
 void Specialisation::add_axes(uint32_t slot, const std::vector<Expr>& shape, uint32_t owner,
@@ -371,8 +406,15 @@ PyObject* Specialisation::run(Frame* f) const {
                  .arena = f->arena,
                  .services = runtime::services(),
                  .host = static_cast<runtime::CallState*>(f)};
-  if (artifact_.releases_gil) f->released = PyEval_SaveThread();
-  int32_t code = entry_(call.services, &call);
+  int32_t code;
+  if (machine_code_ && !adopt()) [[unlikely]] {
+    const std::shared_ptr<MachineCode> keep = machine_code_;  // another thread may adopt meanwhile
+    if (artifact_.releases_gil) f->released = PyEval_SaveThread();
+    code = keep->job().interpret(call.services, &call);
+  } else {
+    if (artifact_.releases_gil) f->released = PyEval_SaveThread();
+    code = entry_(call.services, &call);
+  }
   if (f->released) PyEval_RestoreThread(std::exchange(f->released, nullptr));
   ++calls;
   if (code == 0) [[likely]]

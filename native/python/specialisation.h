@@ -9,8 +9,8 @@
 
 #include "artifact/format.h"
 #include "python/bind.h"
+#include "python/machine_code.h"
 #include "python/sources.h"
-#include "runtime/loader.h"
 #include "runtime/scratch.h"
 #include "runtime/services.h"
 
@@ -75,6 +75,11 @@ class Specialisation {
   static std::unique_ptr<Specialisation> load(std::vector<uint8_t> bytes,
                                               std::vector<PyRef> identities);
 
+  // One that is interpreted until its machine code is there.
+  static std::unique_ptr<Specialisation> load(artifact::Artifact facts,
+                                              std::vector<PyRef> identities,
+                                              std::shared_ptr<MachineCode> machine_code);
+
   // Does it fit? Fills `f` on the way, which is then ready for run(). kError: the indicator is set.
   Match match(const Binder& binder, const BoundArgs& args, Frame* f, Mismatch* why) const;
   // The result, or NULL with the indicator set.
@@ -83,7 +88,12 @@ class Specialisation {
   const artifact::Artifact& artifact() const { return artifact_; }
   // The result holds one tuple, list or dict in several places.
   bool returns_same() const { return returns_same_; }
+  // Of the artifact; empty as long as it is interpreted.
   const std::vector<uint8_t>& bytes() const { return bytes_; }
+  bool interpreted() const { return machine_code_ && !adopt(); }
+  // Waits for its machine code, if it is interpreted. False with the indicator set.
+  bool finish() const;
+  const std::vector<std::pair<std::string, double>>& machine_code_stages() const { return stages_; }
   PyArray_Descr* result_descr(uint32_t i) const { return result_descrs_[i]; }
   PyObject* constant(uint32_t i) const { return constants_[i].get(); }
   PyObject* host_constant(uint32_t site, size_t k) const { return host_constants_[site][k].get(); }
@@ -127,7 +137,10 @@ class Specialisation {
         total;
   };
 
+  static std::unique_ptr<Specialisation> check(artifact::Artifact a);
   bool prepare(std::vector<PyRef> identities);
+  // Takes over machine code that is there by now. Under the GIL.
+  bool adopt() const;
   bool prepare_results();
   void add_axes(uint32_t slot, const std::vector<artifact::Expr>& shape, uint32_t owner,
                 bool captured);
@@ -138,9 +151,12 @@ class Specialisation {
   Match match_aliases(Frame* f, Mismatch* why) const;
 
   artifact::Artifact artifact_;
-  std::vector<uint8_t> bytes_;
-  runtime::LoadedCode code_;
-  CuvilEntry entry_ = nullptr;
+  // Changed once, by adopt().
+  mutable std::vector<uint8_t> bytes_;
+  mutable runtime::LoadedCode code_;
+  mutable CuvilEntry entry_ = nullptr;
+  mutable std::shared_ptr<MachineCode> machine_code_;
+  mutable std::vector<std::pair<std::string, double>> stages_;
   std::vector<ArgTest> arguments_;
   std::vector<ArrayTest> arrays_;
   std::vector<AxisTest> axes_;

@@ -24,6 +24,20 @@ bool parse(std::string_view text, Knobs::Dump* out) {
   return text == "0" || text == "1" || text == "all";
 }
 
+bool parse(std::string_view text, Knobs::Interpret* out) {
+  *out = text == "0"   ? Knobs::Interpret::kNever
+         : text == "1" ? Knobs::Interpret::kAlways
+                       : Knobs::Interpret::kAuto;
+  return text == "0" || text == "1" || text == "auto";
+}
+
+bool parse(std::string_view text, Knobs::Level* out) {
+  *out = text == "debug"  ? Knobs::Level::kDebug
+         : text == "info" ? Knobs::Level::kInfo
+                          : Knobs::Level::kWarning;
+  return text == "debug" || text == "info" || text == "warning";
+}
+
 bool parse(std::string_view text, std::string* out) {
   *out = text;
   return true;
@@ -40,6 +54,8 @@ template <class T> Result<> read(const char* variable, const char* remedy, T* ou
 constexpr const char* kFlagRemedy = "set it to 0 or 1";
 constexpr const char* kCountRemedy = "set it to an int of at least 1";
 constexpr const char* kDumpRemedy = "set it to 0, 1 or all";
+constexpr const char* kInterpretRemedy = "set it to 0, 1 or auto";
+constexpr const char* kLevelRemedy = "set it to debug, info or warning";
 constexpr const char* kTextRemedy = "";
 
 constexpr KnobInfo kKnobs[] = {

@@ -15,6 +15,8 @@ struct Knobs {
   using Count = int64_t;
   using Text = std::string;
   enum class Dump : uint8_t { kNothing, kGraph, kAll };
+  enum class Interpret : uint8_t { kNever, kAlways, kAuto };
+  enum class Level : uint8_t { kWarning, kInfo, kDebug };
 #define CUVIL_KNOB(field, variable, type, initial, help) type field = initial;
 #include "support/knobs.def"
 #undef CUVIL_KNOB

@@ -4,10 +4,15 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <array>
 #include <cmath>
 #include <random>
+#include <tuple>
 
-namespace cuvil::codegen::testing {
+#include "backend/machine.h"
+#include "interpret/interpret.h"
+
+namespace cuvil::backend::testing {
 
 uint16_t half_from_double(double v) {
   _Float16 h = static_cast<_Float16>(v);
@@ -309,6 +314,67 @@ int32_t Runner::run() {
   mprotect(at, size, PROT_READ | PROT_EXEC);
   auto entry = reinterpret_cast<CuvilEntry>(static_cast<uint8_t*>(at) + code.entry_offset);
 
+  auto all_memory = [&] {
+    std::vector<std::vector<uint8_t>> out;
+    for (Array* a : arguments_) out.push_back(a->memory);
+    return out;
+  };
+  auto before = all_memory();
+  symbols.resize(graph.dims.symbol_count());
+  auto symbols_before = symbols;
+  const int32_t got = call_with([&](auto* services, auto* call) { return entry(services, call); });
+  munmap(at, size);
+  if (host) return got;  // it may count its calls
+
+  // The interpreter must do the same, bit by bit.
+  auto after = all_memory();
+  auto results_after = results;
+  auto symbols_after = symbols;
+  auto rest = std::tuple(raised, parallel_calls, polls, pieces, std::to_array(payload));
+  results.clear();
+  symbols = symbols_before;
+  for (size_t i = 0; i < before.size(); ++i) arguments_[i]->memory = before[i];
+  auto machine = machine_for(cpu);
+  auto prepared = interpret::prepare(program, (*machine)->target);
+  EXPECT_TRUE(prepared.ok() && prepared->code) << "not interpreted: " << program.body.size() << " statements";
+  if (prepared.ok() && prepared->code) {
+    const int32_t interpreted = call_with([&](auto* services, auto* call) {
+      return interpret::run(*prepared->code, services, call);
+    });
+    EXPECT_EQ(interpreted, got);
+    EXPECT_EQ(results.size(), results_after.size());
+    for (size_t i = 0; got == 0 && i < std::min(results.size(), results_after.size()); ++i)
+      expect_same(results[i], results_after[i], "result " + std::to_string(i));
+    for (size_t i = 0; got == 0 && i < after.size(); ++i) {
+      Array other = *arguments_[i];
+      other.memory = after[i];
+      expect_same(*arguments_[i], other, "argument " + std::to_string(i));
+    }
+  }
+  for (size_t i = 0; i < after.size(); ++i) arguments_[i]->memory = after[i];
+  results = std::move(results_after);
+  symbols = std::move(symbols_after);
+  std::array<int64_t, 4> numbers;
+  std::tie(raised, parallel_calls, polls, pieces, numbers) = std::move(rest);
+  std::copy(numbers.begin(), numbers.end(), payload);
+  return got;
+}
+
+void Runner::expect_same(Array& interpreted, Array& compiled, const std::string& what) {
+  if (interpreted.memory == compiled.memory) return;
+  ASSERT_EQ(interpreted.shape, compiled.shape) << what;
+  int shown = 0;
+  for (int64_t i = 0; i < compiled.count() && shown < 3; ++i) {
+    if (memcmp(interpreted.at(i), compiled.at(i), size_of(compiled.dtype)) == 0) continue;
+    const double x = interpreted.number(i), y = compiled.number(i);
+    if (std::isnan(x) && std::isnan(y)) continue;  // whichever NaN
+    ADD_FAILURE() << what << " element " << i << ": interpreted " << x << ", compiled " << y;
+    ++shown;
+  }
+}
+
+int32_t Runner::call_with(
+    const std::function<int32_t(const CuvilServices*, CuvilCall*)>& entry) {
   CuvilServices services{};
   services.size = sizeof services;
   services.version = CUVIL_ABI_VERSION;
@@ -335,9 +401,7 @@ int32_t Runner::run() {
   call.arena = reinterpret_cast<void*>((arena + 63) / 64 * 64);
   call.services = &services;
   call.host = this;
-  int32_t code_value = entry(&services, &call);
-  munmap(at, size);
-  return code_value;
+  return entry(&services, &call);
 }
 
 const std::vector<std::string>& cpu_levels() {
@@ -350,4 +414,4 @@ const std::vector<std::string>& cpu_levels() {
   return levels;
 }
 
-}  // namespace cuvil::codegen::testing
+}  // namespace cuvil::backend::testing

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "artifact/abi.h"
-#include "codegen/codegen.h"
+#include "backend/generate.h"
 
-namespace cuvil::codegen::testing {
+namespace cuvil::backend::testing {
 
 using schedule::BufferId;
 
@@ -67,7 +67,8 @@ class Runner {
   void add(schedule::Statement s) { program.body.push_back(std::move(s)); }
   template <class T> void push(T s) { add(schedule::Statement{std::move(s)}); }
 
-  // 0, or what the entry returned; compile errors fail the test.
+  // 0, or what the entry returned; compile errors fail the test, and so does an interpreter that does not
+  // give the same bits.
   int32_t run();
   Code& compile();
   Array& output(size_t i = 0) { return results[i]; }
@@ -82,6 +83,8 @@ class Runner {
 
  private:
   friend struct RunnerServices;
+  int32_t call_with(const std::function<int32_t(const CuvilServices*, CuvilCall*)>& entry);
+  static void expect_same(Array& interpreted, Array& compiled, const std::string& what);
   std::vector<Array*> arguments_;
   std::vector<uint8_t> arena_;
   std::vector<std::unique_ptr<uint8_t[]>> scratch_;
@@ -92,4 +95,4 @@ class Runner {
 // Levels on which every test runs: x86-64-v2, x86-64-v3 and the host, as far as the host can run them.
 const std::vector<std::string>& cpu_levels();
 
-}  // namespace cuvil::codegen::testing
+}  // namespace cuvil::backend::testing

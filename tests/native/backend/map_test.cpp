@@ -5,7 +5,7 @@
 
 #include "harness.h"
 
-namespace cuvil::codegen::testing {
+namespace cuvil::backend::testing {
 namespace {
 
 using schedule::Kernel;
@@ -357,4 +357,4 @@ TEST(Blob, RunsWhereverItIsPut) {
 }
 
 }  // namespace
-}  // namespace cuvil::codegen::testing
+}  // namespace cuvil::backend::testing

@@ -1,5 +1,5 @@
 // generate_cpu: program -> LLVM IR -> object -> blob, with the texts and timings asked for.
-#include "codegen/codegen.h"
+#include "backend/generate.h"
 
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
@@ -7,12 +7,13 @@
 
 #include <chrono>
 
-#include "codegen/backend.h"
+#include "backend/lean_passes.h"
+#include "backend/link.h"
+#include "backend/machine.h"
 #include "codegen/entry.h"
-#include "codegen/link.h"
-#include "codegen/target.h"
+#include "support/build_id.h"
 
-namespace cuvil::codegen {
+namespace cuvil::backend {
 namespace {
 
 class Stopwatch {
@@ -34,16 +35,12 @@ class Stopwatch {
 Result<Code> generate_cpu(const schedule::Program& program, const CpuOptions& options) {
   Code code;
   Stopwatch watch(code.stages);
-  CUVIL_TRY(const Target* target, target_for(options.cpu));
-  CUVIL_CHECK(check_supported(program, *target));
-  CUVIL_TRY(Backend * backend, Backend::of(*target));
+  CUVIL_TRY(const Machine* machine, machine_for(options.cpu));
+  CUVIL_TRY(Backend * backend, Backend::of(*machine));
   watch.lap("target");
 
   llvm::Module module("cuvil", backend->context());
-  module.setTargetTriple(target->machine->getTargetTriple().str());
-  module.setDataLayout(target->machine->createDataLayout());
-  Unit unit(program, *target, module);
-  emit_program(unit);
+  CUVIL_TRY(code.min_services_size, codegen::emit_module(program, machine->target, module));
 #ifdef CUVIL_VERIFY_LLVM
   std::string complaint;
   llvm::raw_string_ostream verifier(complaint);
@@ -64,13 +61,25 @@ Result<Code> generate_cpu(const schedule::Program& program, const CpuOptions& op
   llvm::StringRef object = backend->emit_object(module);
   watch.lap("codegen");
 
-  CUVIL_TRY(Blob blob, link_blob(llvm::MemoryBufferRef(object, "cuvil"), kEntryName));
+  CUVIL_TRY(Blob blob, link_blob(llvm::MemoryBufferRef(object, "cuvil"), codegen::kEntryName));
   code.blob = std::move(blob.bytes);
   code.entry_offset = blob.entry_offset;
-  code.min_services_size = unit.services_size;
-  code.target = target->text;
+  code.target = machine->target.text;
   watch.lap("link");
   return code;
 }
 
-}  // namespace cuvil::codegen
+}  // namespace cuvil::backend
+
+const char* cuvil_backend_build_id() { return cuvil::build_id(); }
+
+bool cuvil_backend_generate(const cuvil::schedule::Program* program,
+                            const cuvil::backend::CpuOptions* options, cuvil::backend::Code* code,
+                            cuvil::Error* error) {
+  auto made = cuvil::backend::generate_cpu(*program, *options);
+  if (made.ok())
+    *code = std::move(*made);
+  else
+    *error = std::move(made.error());
+  return made.ok();
+}

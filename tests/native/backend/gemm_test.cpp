@@ -5,7 +5,7 @@
 
 #include "harness.h"
 
-namespace cuvil::codegen::testing {
+namespace cuvil::backend::testing {
 namespace {
 
 using schedule::Kernel;
@@ -235,4 +235,4 @@ TEST_P(Gemm, NothingToAdd) {
 }
 
 }  // namespace
-}  // namespace cuvil::codegen::testing
+}  // namespace cuvil::backend::testing

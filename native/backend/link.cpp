@@ -5,7 +5,7 @@
 //
 // Code and constants address each other by distance alone, so the block works wherever it is put. The
 // unwind table is dropped: generated code never unwinds.
-#include "codegen/link.h"
+#include "backend/link.h"
 
 #include <llvm/ExecutionEngine/JITLink/ELF_x86_64.h>
 #include <llvm/ExecutionEngine/JITLink/JITLink.h>
@@ -15,7 +15,7 @@
 
 #include "artifact/format.h"
 
-namespace cuvil::codegen {
+namespace cuvil::backend {
 namespace {
 
 namespace jitlink = llvm::jitlink;
@@ -160,4 +160,4 @@ Result<Blob> link_blob(llvm::MemoryBufferRef object, llvm::StringRef entry) {
   return blob;
 }
 
-}  // namespace cuvil::codegen
+}  // namespace cuvil::backend

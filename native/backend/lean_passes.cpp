@@ -2,7 +2,7 @@
 // LLVM's code generation (loop strength reduction, CodeGenPrepare and others) and the machine passes that
 // clean up after compilers of ordinary code are left out; what remains is selection, register allocation,
 // scheduling of instructions by need, and emission. Measured figures: docs/codegen.md.
-#include "codegen/backend.h"
+#include "backend/lean_passes.h"
 
 #include <llvm/Analysis/TargetTransformInfo.h>
 #include <llvm/CodeGen/MachineModuleInfo.h>
@@ -13,7 +13,7 @@
 
 #include <map>
 
-namespace cuvil::codegen {
+namespace cuvil::backend {
 namespace {
 
 // A context never forgets a constant or a type: it is replaced after so many compiles.
@@ -53,17 +53,17 @@ bool add_lean_passes(llvm::TargetMachine& machine, llvm::legacy::PassManager& pa
 }  // namespace
 
 bool Backend::prepare() {
-  return add_lean_passes(*target_.machine, passes_, stream_, llvm::CodeGenFileType::ObjectFile);
+  return add_lean_passes(*machine_.llvm, passes_, stream_, llvm::CodeGenFileType::ObjectFile);
 }
 
-Result<Backend*> Backend::of(const Target& target) {
-  thread_local std::map<const Target*, std::unique_ptr<Backend>> backends;
-  std::unique_ptr<Backend>& b = backends[&target];
+Result<Backend*> Backend::of(const Machine& machine) {
+  thread_local std::map<const Machine*, std::unique_ptr<Backend>> backends;
+  std::unique_ptr<Backend>& b = backends[&machine];
   if (!b || ++b->compiles_ > kCompilesOfOneBackend) {
-    b.reset(new Backend(target));
+    b.reset(new Backend(machine));
     if (!b->prepare()) {
       b.reset();
-      return make_error(ErrorClass::kInternal, "LLVM cannot emit code for '" + target.cpu + "'");
+      return make_error(ErrorClass::kInternal, "LLVM cannot emit code for '" + machine.target.cpu + "'");
     }
   }
   return b.get();
@@ -79,10 +79,10 @@ Result<std::string> Backend::emit_assembly(llvm::Module& m) {
   llvm::SmallVector<char, 0> text;
   llvm::raw_svector_ostream out(text);
   llvm::legacy::PassManager passes;
-  if (!add_lean_passes(*target_.machine, passes, out, llvm::CodeGenFileType::AssemblyFile))
-    return make_error(ErrorClass::kInternal, "LLVM cannot emit assembly for '" + target_.cpu + "'");
+  if (!add_lean_passes(*machine_.llvm, passes, out, llvm::CodeGenFileType::AssemblyFile))
+    return make_error(ErrorClass::kInternal, "LLVM cannot emit assembly for '" + machine_.target.cpu + "'");
   passes.run(m);
   return std::string(text.begin(), text.end());
 }
 
-}  // namespace cuvil::codegen
+}  // namespace cuvil::backend

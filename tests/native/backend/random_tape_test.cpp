@@ -7,7 +7,7 @@
 #include "harness.h"
 #include "ops/interpret.h"
 
-namespace cuvil::codegen::testing {
+namespace cuvil::backend::testing {
 namespace {
 
 using ops::Prim;
@@ -143,4 +143,4 @@ TEST_P(RandomTape, AgreesWithTheInterpreter) {
 }
 
 }  // namespace
-}  // namespace cuvil::codegen::testing
+}  // namespace cuvil::backend::testing

@@ -1,4 +1,4 @@
-// LLVM IR to machine code with as few passes as good code allows. Called by codegen.cpp.
+// LLVM IR to machine code with as few passes as good code allows. Called by generate.cpp.
 #pragma once
 
 #include <llvm/IR/LegacyPassManager.h>
@@ -6,16 +6,16 @@
 
 #include <memory>
 
-#include "codegen/target.h"
+#include "backend/machine.h"
 
-namespace cuvil::codegen {
+namespace cuvil::backend {
 
 // Code generation of one thread for one target. Its passes, buffer and context are made once and used for
 // every compile: setting them up costs as much as compiling a small kernel.
 class Backend {
  public:
   // Of the calling thread. The pointer is good until the thread's next call.
-  static Result<Backend*> of(const Target& target);
+  static Result<Backend*> of(const Machine& machine);
 
   llvm::LLVMContext& context() { return context_; }
   // The object file; good until the next call. Consumes the module's functions.
@@ -23,10 +23,10 @@ class Backend {
   Result<std::string> emit_assembly(llvm::Module& m);
 
  private:
-  explicit Backend(const Target& t) : target_(t), stream_(bytes_) {}
+  explicit Backend(const Machine& m) : machine_(m), stream_(bytes_) {}
   bool prepare();
 
-  const Target& target_;
+  const Machine& machine_;
   llvm::LLVMContext context_;
   llvm::SmallVector<char, 0> bytes_;
   llvm::raw_svector_ostream stream_;
@@ -34,4 +34,4 @@ class Backend {
   int compiles_ = 0;
 };
 
-}  // namespace cuvil::codegen
+}  // namespace cuvil::backend

@@ -7,7 +7,7 @@
 
 #include "harness.h"
 
-namespace cuvil::codegen::testing {
+namespace cuvil::backend::testing {
 namespace {
 
 using ops::ReduceKind;
@@ -325,4 +325,4 @@ TEST_P(Reduce, SeveralFoldsAndAnEpilogue) {
 }
 
 }  // namespace
-}  // namespace cuvil::codegen::testing
+}  // namespace cuvil::backend::testing

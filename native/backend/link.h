@@ -9,7 +9,7 @@
 
 #include "support/error.h"
 
-namespace cuvil::codegen {
+namespace cuvil::backend {
 
 struct Blob {
   std::vector<uint8_t> bytes;
@@ -20,4 +20,4 @@ struct Blob {
 // depends on where it is loaded.
 Result<Blob> link_blob(llvm::MemoryBufferRef object, llvm::StringRef entry);
 
-}  // namespace cuvil::codegen
+}  // namespace cuvil::backend

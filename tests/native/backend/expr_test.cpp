@@ -8,7 +8,7 @@
 
 #include "harness.h"
 
-namespace cuvil::codegen::testing {
+namespace cuvil::backend::testing {
 namespace {
 
 using ops::Prim;
@@ -537,4 +537,4 @@ TEST_P(Primitives, BoolLogicAndBitcasts) {
 }
 
 }  // namespace
-}  // namespace cuvil::codegen::testing
+}  // namespace cuvil::backend::testing

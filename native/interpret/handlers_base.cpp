@@ -1,0 +1,2 @@
+#define CUVIL_LEVEL kBase
+#include "interpret/handlers.inc"

@@ -1,0 +1,2 @@
+#define CUVIL_LEVEL kV3
+#include "interpret/handlers.inc"
