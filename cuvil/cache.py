@@ -62,7 +62,7 @@ def dir() -> str:
 
 
 def info() -> CacheInfo:
-    """What the cache holds now.
+    """What the cache holds now. Waits for machine code that is being made.
 
     Raises
     ------
@@ -75,6 +75,7 @@ def info() -> CacheInfo:
     >>> cuvil.cache.info().max_bytes
     536870912
     """
+    _cuvil.settle()
     state = _cuvil.cache_state()
     files = _cuvil.cache_files(state["dir"])
     return CacheInfo(entries=len(files), bytes=sum(file["bytes"] for file in files), **state)
@@ -93,4 +94,5 @@ def clear() -> int:
     CacheError
         If the directory belongs to someone else or others may write to it.
     """
+    _cuvil.settle()
     return _cuvil.cache_clear(dir())

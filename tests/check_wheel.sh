@@ -18,6 +18,7 @@ wheel=${wheels[0]}
 "$venv/bin/python" -m zipfile -e "$wheel" "$work/wheel"
 extension=$(echo "$work"/wheel/cuvil/_cuvil.*.so)
 compiler=$work/wheel/cuvil/libcuvil_compiler.so
+backend=$work/wheel/cuvil/libcuvil_backend.so
 
 failed=0
 # verdict <ok?> <text>
@@ -69,10 +70,12 @@ check_glibc() {
 
 check_size "$wheel" 20
 check_size "$extension" 1
-check_size "$compiler" 45
+check_size "$compiler" 8
+check_size "$backend" 37
 check_exports "$extension" 'PyInit__cuvil'
 check_exports "$compiler" 'cuvil_compile|cuvil_compiler_[a-z_]+'
-for library in "$extension" "$compiler"; do
+check_exports "$backend" 'cuvil_backend_[a-z_]+'
+for library in "$extension" "$compiler" "$backend"; do
   check_imports "$library"
   check_glibc "$library"
 done

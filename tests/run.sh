@@ -48,7 +48,7 @@ thin_build() {
   fi
   cmake -S . -B "build/thin-$tag" -G Ninja -DCUVIL_COMPILER=OFF -DPython_EXECUTABLE="$other_venv/bin/python"
   cmake --build "build/thin-$tag"
-  ln -sf "$root/$(package_build)/python/cuvil/libcuvil_compiler.so" "build/thin-$tag/python/cuvil/"
+  ln -sf "$root/$(package_build)"/python/cuvil/libcuvil_*.so "build/thin-$tag/python/cuvil/"
 }
 
 thin_run() {

@@ -591,7 +591,7 @@ def test_import_is_light():
     done = python("-c", f"import sys, cuvil; {listing}")
     plain = python("-c", f"import sys, numpy; {listing}")
     assert done.returncode == 0 and done.stdout == plain.stdout
-    opened = python("-c", "import cuvil; print('libcuvil_compiler' in open('/proc/self/maps').read())")
+    opened = python("-c", "import cuvil; print('libcuvil_' in open('/proc/self/maps').read())")
     assert opened.stdout == "False\n"
 
 

@@ -91,7 +91,7 @@ def test_second_process_needs_no_compiler(directory, program):
 def test_warm_start_loads_neither_compiler_nor_ast(directory, tmp_path):
     before = "import sys, numpy\nhad = set(sys.modules)\n"
     after = textwrap.dedent("""
-        assert "libcuvil_compiler" not in open("/proc/self/maps").read()
+        assert "libcuvil_" not in open("/proc/self/maps").read()
         new = set(sys.modules) - had
         assert not new & {"ast", "inspect", "dis", "tokenize", "linecache", "dataclasses"}, new
         """)
@@ -400,8 +400,9 @@ def test_killed_while_writing(directory, tmp_path):
         print(cuvil.cache.info().hits)
         """,
     )
+    whole = len(files(directory))
     hits = int(run(check)[0])
-    assert hits >= len(files(directory)) - rounds  # the last of each round may have no program on disk
+    assert hits >= whole - rounds  # the last of each round may have no program on disk
 
 
 def test_eviction(directory, tmp_path, monkeypatch):
@@ -474,8 +475,8 @@ def test_in_process(directory):
         return cuvil.jit(lambda x: x * 3 + 2)
 
     x = np.arange(4.0)
-    hits = cuvil.cache.info().hits
     make()(x)
+    hits = cuvil.cache.info().hits  # waits for what is being written
     f = make()
     np.testing.assert_array_equal(f(x), x * 3 + 2)
     assert cuvil.cache.info().hits == hits + 1

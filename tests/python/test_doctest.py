@@ -12,7 +12,7 @@ import pytest
 MODULES = ["cuvil"] + [
     module.name
     for module in pkgutil.walk_packages(cuvil.__path__, "cuvil.")
-    if not module.name.endswith(("__main__", "._cuvil", ".libcuvil_compiler"))
+    if not module.name.endswith(("__main__", "._cuvil", ".libcuvil_compiler", ".libcuvil_backend"))
 ]
 
 
