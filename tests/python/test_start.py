@@ -705,6 +705,9 @@ def test_true_and_1_as_arguments_are_different(cache, tmp_path):
     assert run(path, env={"BACK": "1"})[0] == f"0 {misses}"
 
 
+# What ends a program that hangs.
+WATCH = "import faulthandler\nfaulthandler.dump_traceback_later(5, exit=True)\n"
+
 # A module that calls its own function while it is imported, and is imported by a program.
 CALLS_ITSELF = """
 import cuvil, numpy as np
@@ -735,8 +738,7 @@ np.testing.assert_array_equal(f(x), f.__wrapped__(x))
 def test_a_call_while_its_module_is_imported(cache, tmp_path, define):
     write(tmp_path / "model.py", CALLS_ITSELF.format(define=define))
     path = tmp_path / "p.py"
-    watch = "import faulthandler\nfaulthandler.dump_traceback_later(5, exit=True)\n"  # should it hang
-    path.write_text(watch + "import cuvil, model\n" + HITS)
+    path.write_text(WATCH + "import cuvil, model\n" + HITS)
     assert run(path)[0] == "0"
     assert run(path)[0] == "1"
 
@@ -974,6 +976,46 @@ def test_python_runs_while_compiled_code_does(tmp_path):
     assert float(run(path)[0]) > 0.1
 
 
+@pytest.mark.xfail(reason="it is traced on another thread, which has thread-local values of its own")
+def test_a_value_of_the_calling_thread(cache, tmp_path):
+    path = program(
+        tmp_path / "p.py",
+        """
+        import threading
+        local = threading.local()
+        local.k = 2.0
+        check(cuvil.jit(lambda x: x * local.k), np.arange(4.0))
+        """,
+        ends="",
+    )
+    run(path)
+
+
+@pytest.mark.xfail(
+    reason="it is traced on another thread, which waits for the lock while the caller waits for it"
+)
+def test_a_lock_that_the_caller_holds(cache, tmp_path):
+    path = program(
+        tmp_path / "p.py",
+        """
+        import threading
+        class Settings:
+            lock = threading.RLock()
+            @property
+            def scale(self):
+                with self.lock:
+                    return 2.0
+        settings = Settings()
+        f = cuvil.jit(lambda x: x * settings.scale)
+        with settings.lock:
+            check(f, np.arange(4.0))
+        """,
+        ends="",
+    )
+    path.write_text(WATCH + path.read_text())
+    run(path)
+
+
 # ---- large functions and small stacks -----------------------------------------------------------------
 
 
@@ -1024,6 +1066,21 @@ def test_a_function_of_many_kernels(tmp_path, kernels):
         ends="",
     )
     assert int(run(path)[0]) > 0.9 * kernels
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(reason="the schedule's printer recurses over a kernel's tape and overflows its stack")
+def test_a_chain_of_twenty_thousand_operations(tmp_path):
+    chain = "".join(f"    x = x * 0.5 + {k}\n" for k in range(10_000))
+    ends = """
+        x = np.arange(8.0)
+        try:
+            np.testing.assert_array_equal(f(x), f.__wrapped__(x))
+        except cuvil.UnsupportedError:
+            pass
+        """
+    path = program(tmp_path / "p.py", "@cuvil.jit\ndef f(x):\n" + chain + "    return x\n", ends=ends)
+    run(path)
 
 
 # ---- beside another LLVM ------------------------------------------------------------------------------
