@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from cuvil import _cuvil
 
-__all__ = ["Device", "list_devices", "num_threads", "set_num_threads"]
+__all__ = ["Device", "list_devices", "num_threads", "set_num_threads", "wait_for_compilation"]
 
 
 class Device(NamedTuple):
@@ -106,3 +106,21 @@ def set_num_threads(n: int) -> None:
 def num_threads() -> int:
     """How many threads one call may use."""
     return _cuvil.num_threads()
+
+
+def wait_for_compilation() -> None:
+    """Return when all functions that have been called have their machine code.
+
+    A first call is interpreted while its machine code is made on another thread, and later calls are until
+    that is there. Timings of a function that is ready start behind this. At exit Cuvil waits by itself, so
+    that later processes find the code in the cache; a process that leaves by ``os._exit`` must ask for it.
+
+    Examples
+    --------
+    >>> import cuvil, numpy as np
+    >>> f = cuvil.jit(lambda x: x * 2)
+    >>> f(np.arange(3.0))
+    array([0., 2., 4.])
+    >>> cuvil.runtime.wait_for_compilation()
+    """
+    _cuvil.settle()

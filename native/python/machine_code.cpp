@@ -1,5 +1,7 @@
 #include "python/machine_code.h"
 
+#include <unistd.h>
+
 #include <mutex>
 
 #include "python/disk_cache.h"
@@ -23,19 +25,29 @@ thread_local int scopes = 0;
 
 // At exit and before a fork nothing may be under way. Registered when there first is.
 void register_hooks() {
-  static bool done = false;  // under the GIL
-  if (std::exchange(done, true)) return;
+  static pid_t process = 0;  // under the GIL
+  const bool forked = process != 0;
+  if (std::exchange(process, getpid()) == getpid()) return;
   PyRef self = imported("cuvil._cuvil", "settle");
-  PyRef at_exit = imported("atexit", "register");
-  PyRef at_fork = imported("os", "register_at_fork");
   PyRef none = PyRef::steal(PyTuple_New(0));
-  PyRef names = PyRef::steal(PyDict_New());
-  if (self && at_exit && at_fork && none && names &&
-      PyDict_SetItemString(names.get(), "before", self.get()) == 0) {
-    PyRef a = PyRef::steal(PyObject_CallOneArg(at_exit.get(), self.get()));
-    PyRef b = PyRef::steal(PyObject_Call(at_fork.get(), none.get(), names.get()));
+  auto call = [&](PyRef callable, PyObject* args, const char* keyword, PyObject* value) {
+    PyRef names = PyRef::steal(PyDict_New());
+    if (callable && args && names && PyDict_SetItemString(names.get(), keyword, value) == 0)
+      PyRef::steal(PyObject_Call(callable.get(), args, names.get()));
+    PyErr_Clear();
+  };
+  if (!self || !none) return PyErr_Clear();
+  if (!forked) {
+    PyRef at_exit = imported("atexit", "register");
+    if (at_exit) PyRef::steal(PyObject_CallOneArg(at_exit.get(), self.get()));
+    call(imported("os", "register_at_fork"), none.get(), "before", self.get());
   }
-  PyErr_Clear();
+  // Workers of multiprocessing leave without atexit, and forget what was registered before they were made.
+  if (PyDict_GetItemString(PyImport_GetModuleDict(), "multiprocessing.util")) {
+    PyRef args = PyRef::steal(Py_BuildValue("(OO)", Py_None, self.get()));
+    PyRef priority = PyRef::steal(PyLong_FromLong(0));
+    call(imported("multiprocessing.util", "Finalize"), args.get(), "exitpriority", priority.get());
+  }
 }
 
 }  // namespace
