@@ -63,7 +63,8 @@ Result<Backend*> Backend::of(const Machine& machine) {
     b.reset(new Backend(machine));
     if (!b->prepare()) {
       b.reset();
-      return make_error(ErrorClass::kInternal, "LLVM cannot emit code for '" + machine.target.cpu + "'");
+      return make_error(ErrorClass::kInternal,
+                        "LLVM cannot emit code for '" + machine.target.cpu + "'");
     }
   }
   return b.get();
@@ -80,7 +81,8 @@ Result<std::string> Backend::emit_assembly(llvm::Module& m) {
   llvm::raw_svector_ostream out(text);
   llvm::legacy::PassManager passes;
   if (!add_lean_passes(*machine_.llvm, passes, out, llvm::CodeGenFileType::AssemblyFile))
-    return make_error(ErrorClass::kInternal, "LLVM cannot emit assembly for '" + machine_.target.cpu + "'");
+    return make_error(ErrorClass::kInternal,
+                      "LLVM cannot emit assembly for '" + machine_.target.cpu + "'");
   passes.run(m);
   return std::string(text.begin(), text.end());
 }

@@ -32,8 +32,7 @@ Result<std::unique_ptr<Machine>> make_machine(const std::string& name) {
   register_target();
   auto m = std::make_unique<Machine>();
   std::string message;
-  const llvm::Target* registered =
-      llvm::TargetRegistry::lookupTarget(codegen::kTriple, message);
+  const llvm::Target* registered = llvm::TargetRegistry::lookupTarget(codegen::kTriple, message);
   if (registered == nullptr)
     return make_error(ErrorClass::kInternal, "LLVM has no x86-64 target: " + message);
   if (name.empty()) {
@@ -52,9 +51,9 @@ Result<std::unique_ptr<Machine>> make_machine(const std::string& name) {
               }));
   }
   llvm::TargetOptions options;
-  m->llvm.reset(registered->createTargetMachine(
-      codegen::kTriple, m->target.cpu, m->target.features, options, llvm::Reloc::PIC_,
-      llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, /*JIT=*/true));
+  m->llvm.reset(registered->createTargetMachine(codegen::kTriple, m->target.cpu, m->target.features,
+                                                options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
+                                                llvm::CodeGenOptLevel::Default, /*JIT=*/true));
   if (m->llvm->createDataLayout().getStringRepresentation() != codegen::kDataLayout)
     return make_error(ErrorClass::kInternal, "LLVM's data layout of x86-64 is another");
   return m;

@@ -1,7 +1,7 @@
 // The one door from the hot side into the compiler library: a request in; out, what is known about a
 // specialisation and a job that makes its code.
 // Both sides are built together (build ids are compared when the library is opened), so the
-// structs may hold C++ types. Called on a thread with an 8 MiB stack, holding the GIL.
+// structs may hold C++ types. Called with 3 MiB of stack or more, holding the GIL.
 #pragma once
 
 #include <array>
@@ -59,7 +59,7 @@ struct Request {
   std::string device = "cpu";  // "cpu", "cuda:0", "cuda:sm_90"
   std::string target_cpu;      // "" for the host
   const HostTools* tools = nullptr;
-  uint32_t want = 0;     // texts to return besides the artifact
+  uint32_t want = 0;      // texts to return besides the artifact
   bool interpret = true;  // make the job interpretable where that pays
 };
 

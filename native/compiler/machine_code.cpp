@@ -35,8 +35,8 @@ Result<Generate> open_backend() {
     const char* why = dlerror();
     return unusable(std::string("cannot be opened") + (why ? std::string(" (") + why + ")" : ""));
   }
-  auto id = reinterpret_cast<decltype(&cuvil_backend_build_id)>(
-      dlsym(library, "cuvil_backend_build_id"));
+  auto id =
+      reinterpret_cast<decltype(&cuvil_backend_build_id)>(dlsym(library, "cuvil_backend_build_id"));
   auto generate = reinterpret_cast<Generate>(dlsym(library, "cuvil_backend_generate"));
   if (!id || !generate || std::strcmp(id(), build_id()) != 0) {
     std::string other = id ? std::string("is of build ") + id() : "is no library of Cuvil";

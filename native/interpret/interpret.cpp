@@ -33,7 +33,8 @@ Result<Prepared> prepare(const schedule::Program& program, const codegen::Target
 }
 
 int32_t run(const Code& code, const CuvilServices* services, CuvilCall* call) {
-  void* memory = services->lease_scratch(call, static_cast<int64_t>(code.frame_bytes), CUVIL_SCRATCH_CALL);
+  void* memory =
+      services->lease_scratch(call, static_cast<int64_t>(code.frame_bytes), CUVIL_SCRATCH_CALL);
   if (memory == nullptr) return CUVIL_SITE_PYTHON;
   auto* frame = static_cast<std::byte*>(memory);
   int64_t* arguments = reinterpret_cast<FrameHead*>(frame)->arguments;

@@ -65,10 +65,11 @@ struct Context {
   const void* table(const llvm::GlobalVariable* g) {
     const void*& at = tables[g];
     if (at != nullptr) return at;
-    llvm::StringRef bytes = cast<llvm::ConstantDataSequential>(g->getInitializer())->getRawDataValues();
+    llvm::StringRef bytes =
+        cast<llvm::ConstantDataSequential>(g->getInitializer())->getRawDataValues();
     auto& memory = code.tables.emplace_back(bytes.size() / 8 + 9);
-    auto* start = reinterpret_cast<char*>(
-        (reinterpret_cast<uintptr_t>(memory.data()) + 63) & ~uintptr_t{63});
+    auto* start =
+        reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(memory.data()) + 63) & ~uintptr_t{63});
     std::memcpy(start, bytes.data(), bytes.size());
     return at = start;
   }
@@ -107,7 +108,8 @@ class FunctionTranslator {
       bits = i->getZExtValue();
     } else if (auto* f = dyn_cast<llvm::ConstantFP>(c)) {
       bits = f->getValueAPF().bitcastToAPInt().getZExtValue();
-    } else if (c->getType()->isPointerTy() && !isa<llvm::ConstantPointerNull, llvm::UndefValue>(c)) {
+    } else if (c->getType()->isPointerTy() &&
+               !isa<llvm::ConstantPointerNull, llvm::UndefValue>(c)) {
       llvm::APInt distance(64, 0);
       auto* base = dyn_cast<llvm::GlobalVariable>(
           c->stripAndAccumulateConstantOffsets(context_.layout, distance, true));
@@ -242,8 +244,8 @@ class FunctionTranslator {
     const bool to_mask = is_i1(i.getType()) && i.getType()->isVectorTy();
     if (from_mask || to_mask) {
       const uint32_t from = place(a), to = place(&i);
-      Inst& out = push(from_mask ? Opcode::kLanesToBits : Opcode::kBitsToLanes, i.getType(), a->getType(),
-                       lanes_of(from_mask ? a->getType() : i.getType()));
+      Inst& out = push(from_mask ? Opcode::kLanesToBits : Opcode::kBitsToLanes, i.getType(),
+                       a->getType(), lanes_of(from_mask ? a->getType() : i.getType()));
       out.dst = to;
       out.a = from;
       return true;
@@ -440,7 +442,8 @@ class FunctionTranslator {
   bool stack(const llvm::AllocaInst& i) {
     auto size = i.getAllocationSize(context_.layout);
     if (!size) return false;
-    const uint32_t memory = reserve(static_cast<uint32_t>(size->getFixedValue()), 64), to = place(&i);
+    const uint32_t memory = reserve(static_cast<uint32_t>(size->getFixedValue()), 64),
+                   to = place(&i);
     Inst& out = push(Opcode::kStack, i.getType(), i.getType(), 1);
     out.dst = to;
     out.a = memory;
@@ -502,7 +505,8 @@ class FunctionTranslator {
     switch (i.getIntrinsicID()) {
       case llvm::Intrinsic::fma:
         return simple(Opcode::kFma, i, type, {a, i.getArgOperand(1), i.getArgOperand(2)});
-      case llvm::Intrinsic::copysign: return simple(Opcode::kCopySign, i, type, {a, i.getArgOperand(1)});
+      case llvm::Intrinsic::copysign:
+        return simple(Opcode::kCopySign, i, type, {a, i.getArgOperand(1)});
       case llvm::Intrinsic::sqrt: return unary(Opcode::kSqrt);
       case llvm::Intrinsic::floor: return unary(Opcode::kFloor);
       case llvm::Intrinsic::ceil: return unary(Opcode::kCeil);
@@ -529,7 +533,8 @@ class FunctionTranslator {
       }
       case llvm::Intrinsic::masked_store: {
         const llvm::Type* stored = a->getType();
-        const uint32_t from = place(a), to = place(i.getArgOperand(1)), mask = place(i.getArgOperand(3));
+        const uint32_t from = place(a), to = place(i.getArgOperand(1)),
+                       mask = place(i.getArgOperand(3));
         Inst& out = push(Opcode::kMaskedStore, stored, stored, lanes_of(stored));
         out.a = from, out.b = to, out.c = mask;
         return true;
@@ -606,7 +611,8 @@ class FunctionTranslator {
       else
         to_.code[j.at].imm = distance;
     }
-    const auto base = static_cast<uint32_t>((sizeof(FrameHead) + to_.constants.size() + 63) / 64 * 64);
+    const auto base =
+        static_cast<uint32_t>((sizeof(FrameHead) + to_.constants.size() + 63) / 64 * 64);
     auto settle = [&](uint32_t& place) {
       if (place & kValue) place = (place & ~kValue) + base;
     };

@@ -129,7 +129,8 @@ bool look_on_disk(State& s, const BoundArgs& bound, bool* added) {
   if (!directory || dump_wants(*knobs) || knobs->interpret == Knobs::Interpret::kAlways)
     return true;  // a dump needs a compile
   compiler::Request request;
-  return make_request(s, bound, &request) && load_cached(s, directory->directory, request.key, added);
+  return make_request(s, bound, &request) &&
+         load_cached(s, directory->directory, request.key, added);
 }
 
 enum class Flown : uint8_t { kCompiled, kWaited, kPlain, kPythonRaises, kError };
@@ -145,7 +146,8 @@ std::unique_ptr<Specialisation> specialise(const State& s, compiler::Response& r
                                            std::vector<PyRef> identities, const Knobs& knobs,
                                            bool needs_texts, std::optional<CachePlace> place) {
   if (!needs_texts && interprets(*response.job, knobs)) {
-    auto code = std::make_shared<MachineCode>(std::move(response.job), function_name(s), std::move(place));
+    auto code =
+        std::make_shared<MachineCode>(std::move(response.job), function_name(s), std::move(place));
     auto made = Specialisation::load(std::move(response.facts), std::move(identities), code);
     if (made && knobs.interpret == Knobs::Interpret::kAuto) start_later(std::move(code));
     return made;
@@ -159,7 +161,8 @@ std::unique_ptr<Specialisation> specialise(const State& s, compiler::Response& r
   std::move(compiled->stages.begin(), compiled->stages.end(), std::back_inserter(response.stages));
   auto made = Specialisation::load(std::move(compiled->artifact), std::move(identities));
   if (!made || !place || response.facts.memory_only) return made;
-  auto written = runtime::write_cached(place->directory, response.facts.key, made->bytes(), place->most_bytes);
+  auto written =
+      runtime::write_cached(place->directory, response.facts.key, made->bytes(), place->most_bytes);
   if (!written.ok() && !give_up(place->directory, written.error())) return nullptr;
   return made;
 }
@@ -196,8 +199,9 @@ Flown compile(State& s, const BoundArgs& bound, std::string reason) {
   e->milliseconds =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   if (knobs->log == Knobs::Level::kDebug)
-    log_stages(function_name(s) + (e->specialisation->interpreted() ? ": interpreted" : ": compiled"),
-             e->stages);
+    log_stages(
+        function_name(s) + (e->specialisation->interpreted() ? ": interpreted" : ": compiled"),
+        e->stages);
   bool current = code.get() == s.code.get();  // else the function's code was replaced meanwhile
   (current ? s.entries : s.retired).push_back(std::move(e));
   return Flown::kCompiled;

@@ -64,7 +64,8 @@ void MachineCode::make() {
     return;
   }
   if (place_ && !read->memory_only) {
-    auto written = runtime::write_cached(place_->directory, read->key, made->artifact, place_->most_bytes);
+    auto written =
+        runtime::write_cached(place_->directory, read->key, made->artifact, place_->most_bytes);
     if (!written.ok()) {
       std::lock_guard lock(failures_mutex);
       failures.emplace_back(place_->directory, std::move(written.error()));

@@ -151,9 +151,9 @@ PyRef describe(const State& s, const Entry& e) {
       .set("memory", a.memory_text)
       .set("arena_bytes", a.arena_bytes)
       .set("interpreted", interpreted)
-      .set("code_bytes", interpreted ? int64_t{0}
-                                     : static_cast<int64_t>(
-                                           artifact::blob_of(e.specialisation->bytes()).size()))
+      .set("code_bytes",
+           interpreted ? int64_t{0}
+                       : static_cast<int64_t>(artifact::blob_of(e.specialisation->bytes()).size()))
       .set("releases_gil", a.releases_gil)
       .set("memory_only", a.memory_only)
       .set("cached", e.cached)

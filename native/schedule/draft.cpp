@@ -101,7 +101,7 @@ Drafted<Ref> Lowering::build(Draft& d, const Scope& s, ValueId v, int32_t path) 
                load(d, s.tape, s.axes, m.buffer, m.dtype, std::get<Access>(moved), s.shared_from);
   }
   const ir::OpId id = g_.value(v).def;
-  if (!pending(v) || !id.valid()) return Blocked{v};
+  if (!pending(v) || !id.valid() || (fusion_.is_cut(v) && v != d.asked)) return Blocked{v};
   const ir::Op& op = g_.op(id);
   const ops::OpInfo& info = ops::info_of(op);
   Ref ref;
@@ -153,7 +153,8 @@ void Lowering::find_heavy(ValueId v, int32_t path, std::vector<std::pair<ValueId
     out->push_back({v, path});
   } else if (is_movement(op)) {
     find_heavy(op.operands[0], info.view ? extend(id, path) : path, out, seen);
-  } else if (info.family == Family::kPointwise && !(fusion_.is_root(v) && path != 0)) {
+  } else if (info.family == Family::kPointwise && !(fusion_.is_root(v) && path != 0) &&
+             !(fusion_.is_cut(v) && seen->size() > 1)) {
     for (ValueId o : op.operands) find_heavy(o, path, out, seen);
   }
 }
@@ -278,6 +279,7 @@ std::optional<Blocked> Lowering::start_matmul(Draft& d, ValueId h) {
 Drafted<Draft> Lowering::draft(ValueId v, const ir::Shape& space) {
   Draft d;
   d.space = space;
+  d.asked = v;
   std::vector<std::pair<ValueId, int32_t>> heavy;
   std::set<std::pair<int32_t, int32_t>> seen;
   find_heavy(v, 0, &heavy, &seen);
@@ -320,6 +322,7 @@ std::optional<Ref> Lowering::join(Draft& d, ValueId v) {
   Draft* single = std::get_if<Draft>(&alone);
   if (!single || single->kernel.kind != d.kernel.kind) return std::nullopt;
   Draft both = d;
+  both.asked = v;
   std::vector<std::pair<ValueId, int32_t>> heavy;
   std::set<std::pair<int32_t, int32_t>> seen;
   find_heavy(v, 0, &heavy, &seen);

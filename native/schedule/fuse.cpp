@@ -22,7 +22,6 @@ namespace {
 
 constexpr double kCheap = 4;        // operations that cost less than a store and a load
 constexpr double kCheapFactor = 3;  // of an element of a matmul operand, computed as a scalar
-constexpr double kLargest = 256;    // operations in one kernel
 constexpr int32_t kMostWide = 2;    // full-size operands worth reading again
 
 // What becomes of a value, seen through movement ops.

@@ -103,6 +103,19 @@ cuvil::Result<> Lowering::visit_pending(OpId id) {
       set_memory(v, {m.buffer, std::move(moved), m.dtype});
   }
   if (uses_[v.id] <= 0) done(id);
+  return fusion_.is_root(v) && pending(v) ? wait_for_memory(op.parent, v) : Ok{};
+}
+
+// Every draft walks over what is pending, so that of a long program not everything may be: the oldest root
+// gets its memory.
+cuvil::Result<> Lowering::wait_for_memory(ir::RegionId region, ValueId v) {
+  std::deque<ValueId>& roots = waiting_[region.id];
+  roots.push_back(v);
+  while (roots.size() > kMostWaiting) {
+    const ValueId oldest = roots.front();
+    roots.pop_front();
+    if (pending(oldest) && uses_[oldest.id] > 0) CUVIL_CHECK(materialise(oldest));
+  }
   return Ok{};
 }
 

@@ -20,6 +20,7 @@
 // result, any other until it has been emitted. `uses` counts references; 0 means dead.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -40,12 +41,16 @@ class FusionPlan {
  public:
   explicit FusionPlan(const ir::Graph& g);
   bool is_root(ir::ValueId v) const { return root_[v.id]; }
+  // A root because of what it takes to compute it: no kernel goes on behind it.
+  bool is_cut(ir::ValueId v) const { return cost_[v.id] > kLargest; }
   // Operations of one element of `v`, down to memory, roots and what is the same for many elements.
   double cost(ir::ValueId v) const { return cost_[v.id]; }
   // Cheap enough to be computed in every kernel that needs it.
   bool is_cheap(ir::ValueId v) const;
 
  private:
+  static constexpr double kLargest = 256;  // operations in one kernel
+
   void measure(ir::RegionId r);
   bool ends_reduction(ir::ValueId v) const;
   void choose_shared(ir::RegionId r);
@@ -109,8 +114,9 @@ struct Draft {
   std::vector<ir::ValueId> accumulators;  // the reductions, the matmul
   std::vector<Inlined> inlined;           // roots and accumulators
   std::vector<ir::OpId> ops;
-  Memo memo;       // of the tape of the space
-  ops::Ref value;  // what was asked for
+  Memo memo;          // of the tape of the space
+  ir::ValueId asked;  // the value that it is made for
+  ops::Ref value;     // in the tape
   ops::Tape& tape() { return kernel.kind == Kernel::Kind::kMap ? kernel.tape : kernel.epilogue; }
 };
 
@@ -123,6 +129,7 @@ struct Scope {
   size_t shared_from;  // loads before this one are not shared with
 };
 
+constexpr size_t kMostWaiting = 24;                  // roots of a region that have no memory yet
 constexpr size_t kMostLoads = 16, kMostInsts = 500;  // of a kernel with several results
 
 // What stands in the way of a draft: it needs this value in memory first.
@@ -142,6 +149,7 @@ class Lowering {
   cuvil::Result<> visit_region(ir::RegionId r);
   cuvil::Result<> visit(ir::OpId id);
   cuvil::Result<> visit_pending(ir::OpId id);
+  cuvil::Result<> wait_for_memory(ir::RegionId region, ir::ValueId v);
   cuvil::Result<> visit_host_call(ir::OpId id);
   cuvil::Result<> visit_check(ir::OpId id);
   cuvil::Result<> visit_bind(ir::OpId id);
@@ -239,6 +247,8 @@ class Lowering {
   std::vector<int32_t> uses_;
   std::vector<char> released_;        // by op
   std::vector<ir::ValueId> visited_;  // in program order
+  std::map<int32_t, std::deque<ir::ValueId>>
+      waiting_;  // roots without memory, by region, oldest first
   std::vector<ir::ValueId>
       next_version_;  // by value: the store or loop result that takes its cell over
   std::vector<Path> paths_{{}};

@@ -1181,6 +1181,7 @@ w = np.ones(64)
 
 for _ in range(2000):
     step()
+cuvil.runtime.wait_for_compilation()
 gc.collect()
 before = rss()
 for _ in range(20000):

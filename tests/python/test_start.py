@@ -726,12 +726,7 @@ np.testing.assert_array_equal(f(x), f.__wrapped__(x))
     [
         "f = cuvil.jit(lambda x: x * 2)",
         "def g(x):\n    return x + 1\nf = cuvil.jit(lambda x: g(x))",
-        pytest.param(
-            "f = cuvil.jit(lambda x: x * Settings.scale)",
-            marks=pytest.mark.xfail(
-                reason="PyImport_GetModule on the compiling thread waits for the import, which waits for it"
-            ),
-        ),
+        "f = cuvil.jit(lambda x: x * Settings.scale)",
     ],
     ids=["nothing", "function", "class"],
 )
@@ -977,7 +972,6 @@ def test_python_runs_while_compiled_code_does(tmp_path):
     assert float(run(path)[0]) > 0.1
 
 
-@pytest.mark.xfail(reason="it is traced on another thread, which has thread-local values of its own")
 def test_a_value_of_the_calling_thread(cache, tmp_path):
     path = program(
         tmp_path / "p.py",
@@ -992,9 +986,6 @@ def test_a_value_of_the_calling_thread(cache, tmp_path):
     run(path)
 
 
-@pytest.mark.xfail(
-    reason="it is traced on another thread, which waits for the lock while the caller waits for it"
-)
 def test_a_lock_that_the_caller_holds(cache, tmp_path):
     path = program(
         tmp_path / "p.py",
@@ -1070,7 +1061,6 @@ def test_a_function_of_many_kernels(tmp_path, kernels):
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(reason="the schedule's printer recurses over a kernel's tape and overflows its stack")
 def test_a_chain_of_twenty_thousand_operations(tmp_path):
     chain = "".join(f"    x = x * 0.5 + {k}\n" for k in range(10_000))
     ends = """

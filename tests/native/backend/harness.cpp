@@ -336,7 +336,8 @@ int32_t Runner::run() {
   for (size_t i = 0; i < before.size(); ++i) arguments_[i]->memory = before[i];
   auto machine = machine_for(cpu);
   auto prepared = interpret::prepare(program, (*machine)->target);
-  EXPECT_TRUE(prepared.ok() && prepared->code) << "not interpreted: " << program.body.size() << " statements";
+  EXPECT_TRUE(prepared.ok() && prepared->code)
+      << "not interpreted: " << program.body.size() << " statements";
   if (prepared.ok() && prepared->code) {
     const int32_t interpreted = call_with([&](auto* services, auto* call) {
       return interpret::run(*prepared->code, services, call);
@@ -373,8 +374,7 @@ void Runner::expect_same(Array& interpreted, Array& compiled, const std::string&
   }
 }
 
-int32_t Runner::call_with(
-    const std::function<int32_t(const CuvilServices*, CuvilCall*)>& entry) {
+int32_t Runner::call_with(const std::function<int32_t(const CuvilServices*, CuvilCall*)>& entry) {
   CuvilServices services{};
   services.size = sizeof services;
   services.version = CUVIL_ABI_VERSION;
