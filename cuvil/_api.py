@@ -74,8 +74,9 @@ def jit(
 ) -> Any:
     """Compile a NumPy function when it is called.
 
-    The first call with arguments of a new kind (dtype, rank, layout, sizes) compiles a *specialisation*
-    and runs it; later calls run native code. The result is what plain Python would have returned.
+    The first call with arguments of a new kind (dtype, rank, layout, sizes) makes a *specialisation*: it
+    is interpreted while its machine code is made on another thread, which later calls run. Both give the
+    same bits. The result is what plain Python would have returned.
 
     Parameters
     ----------
@@ -94,8 +95,10 @@ def jit(
         Raise for what cannot be compiled. Every call behaves so today, whatever is given.
     cache : bool
         Keep compiled code on disk for later processes (see :mod:`cuvil.cache`).
-    background : {False}
-        Compile while plain Python runs.
+    background : bool
+        If ``shape_hint`` gives sizes and dtypes of all parameters: begin at the decoration, on another
+        thread, unless the cache holds the specialisation. The first call finds it, or waits for the rest.
+        What the function reads from outside must be there by then, or the first call begins anew.
     memory : {"fast"}
         What to prefer where speed and memory disagree.
     autotune : {"off"}
@@ -151,7 +154,10 @@ def jit(
             fn = fn.__wrapped__
         function = _options.check_function(fn)
         hints = _options.check_hints(function, shape_hint)
-        return _cuvil.make(function, hints, device=where, target_cpu=cpu, cache=cache)
+        compiled = _cuvil.make(function, hints, device=where, target_cpu=cpu, cache=cache)
+        if background:
+            _begin(compiled, shape_hint)
+        return compiled
 
     if fn is None:
         if shape_hint is not None and not isinstance(shape_hint, Mapping):
@@ -176,7 +182,7 @@ def compile(
         and dtypes of ``shape_hint`` are used if it gives them for every parameter; else the function
         is compiled at its first call.
     **options
-        As for :func:`jit`.
+        As for :func:`jit`. With ``background=True`` it returns at once; else when there is machine code.
 
     Returns
     -------
@@ -190,6 +196,8 @@ def compile(
     >>> double(np.arange(4.0))
     array([0., 2., 4., 6.])
     """
+    background = options.pop("background", False)
+    _options.check_choice("background", background)
     compiled: Any = jit(fn, **options)
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = {}
@@ -203,15 +211,16 @@ def compile(
         hinted = _examples_of(compiled.__wrapped__, options.get("shape_hint"))
         if hinted is None:
             return compiled  # type: ignore[no-any-return]
-        first = compiled.__code__.co_varnames[: compiled.__code__.co_posonlyargcount]
-        args = tuple(hinted.pop(name) for name in first)
-        kwargs = hinted
-    _cuvil.prepare(compiled, args, kwargs)
+        args, kwargs = hinted
+    if background:
+        _start(compiled, args, kwargs)
+    else:
+        _cuvil.prepare(compiled, args, kwargs, True)
     return compiled  # type: ignore[no-any-return]
 
 
-def _examples_of(fn: Any, hints: Any) -> dict[str, Any] | None:
-    """Arrays as the hints describe them, or None if they leave something open."""
+def _examples_of(fn: Any, hints: Any) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """Arguments as the hints describe them, or None if they leave something open."""
     import numpy as np
 
     checked = _options.check_hints(fn, hints)
@@ -224,7 +233,30 @@ def _examples_of(fn: Any, hints: Any) -> dict[str, Any] | None:
         if dtype is None or len(sizes) < len(axes):
             return None
         examples[name] = np.empty(sizes, dtype)
-    return examples or None
+    if not examples:
+        return None
+    return tuple(examples.pop(name) for name in names[: code.co_posonlyargcount]), examples
+
+
+def _begin(compiled: Any, hints: Any) -> None:
+    """Compile for what the hints describe, on another thread, unless that is in the cache."""
+    hinted = _examples_of(compiled.__wrapped__, hints)
+    if hinted is not None:
+        _start(compiled, *hinted)
+
+
+def _start(compiled: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    if _cuvil.look_up(compiled, args, kwargs):
+        return
+    import threading
+
+    def work() -> None:
+        try:
+            _cuvil.prepare(compiled, args, kwargs)
+        except Exception:
+            pass  # the first call raises it, where the user sees it
+
+    threading.Thread(target=work, name="cuvil background").start()
 
 
 def get_compiled_module(fn: Callable[..., Any], *args: Any) -> CompiledModule:
@@ -271,6 +303,7 @@ def explain(fn: Callable[..., Any]) -> str:
     >>> import cuvil
     >>> double = cuvil.jit(lambda x: x * 2)
     >>> _ = double(np.ones(3)), double(np.ones(5))
+    >>> cuvil.runtime.wait_for_compilation()
     >>> print(cuvil.explain(double))
     <lambda>: 2 specialisations
     0  x: float64[3]
@@ -285,5 +318,7 @@ def explain(fn: Callable[..., Any]) -> str:
         calls = f"{row['calls']} call{'' if row['calls'] == 1 else 's'}"
         lines.append(f"{index}  {row['signature']}")
         lines.append(f"   made because: {row['reason']}; {row['milliseconds']:.1f} ms; {calls}")
+        if row["interpreted"]:
+            lines.append("   interpreted until its machine code is there")
         lines.extend(f"   relies on: {guard}" for guard in row["guards"])
     return "\n".join(lines)

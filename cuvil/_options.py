@@ -118,7 +118,7 @@ def check_hints(fn: types.FunctionType, hints: Any) -> dict[str, Hint]:
 # Option, values that are built, values that the design has and that are not built yet.
 _CHOICES: tuple[tuple[str, tuple[Any, ...], tuple[Any, ...]], ...] = (
     ("precision", ("strict",), ("mixed", "tf32", "float16", "bfloat16")),
-    ("background", (False,), (True,)),
+    ("background", (False, True), ()),
     ("memory", ("fast",), ("small",)),
     ("autotune", ("off",), ("on",)),
     ("cache", (True, False), ()),

@@ -129,12 +129,10 @@ inline bool takes_part_in_arithmetic(PyObject* o) {
   return false;
 }
 
-// sys.modules[name], imported only if it was imported already. Borrowed semantics are avoided.
+// sys.modules[name]: imported only if it was imported already. Looked up in the dict, because
+// PyImport_GetModule waits for a module that is being imported, perhaps by who waits for the compiler.
 inline PyRef loaded_module(const char* name) {
-  PyRef key = to_str(name);
-  PyRef m = PyRef::steal(PyImport_GetModule(key.get()));
-  if (!m) PyErr_Clear();
-  return m;
+  return PyRef::borrow(PyDict_GetItemString(PyImport_GetModuleDict(), name));
 }
 
 }  // namespace cuvil::frontend

@@ -9,8 +9,7 @@
 #include "frontend/source.h"
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
+#include <cstdio>
 
 #include "frontend/errors.h"
 
@@ -54,13 +53,23 @@ std::vector<std::string> lines_of_linecache(const std::string& file) {
   return lines;
 }
 
+// Not by a stream, whose locales take longer to set up than a file to read.
+std::optional<std::string> read_file(const std::string& path) {
+  std::FILE* f = std::fopen(path.c_str(), "rb");
+  if (!f) return std::nullopt;
+  std::string text;
+  char part[1 << 14];
+  for (size_t n; (n = std::fread(part, 1, sizeof part, f)) > 0;) text.append(part, n);
+  const bool whole = !std::ferror(f);
+  std::fclose(f);
+  if (!whole) return std::nullopt;
+  return text;
+}
+
 std::vector<std::string> lines_of(const std::string& file) {
   if (file.empty() || file[0] == '<') return lines_of_linecache(file);
-  std::ifstream in(file, std::ios::binary);
-  if (!in) return lines_of_linecache(file);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return split_lines(text.str());
+  std::optional<std::string> text = read_file(file);
+  return text ? split_lines(*text) : lines_of_linecache(file);
 }
 
 // Walks over Python text and knows whether a line break ends a logical line.

@@ -291,6 +291,11 @@ Entry* prepare_call(State& s, const BoundArgs& bound) {
   return found.entry;
 }
 
+bool look_up(State& s, const BoundArgs& bound) {
+  bool added = false;
+  return look_on_disk(s, bound, &added);
+}
+
 bool add_artifact(State& s, std::vector<uint8_t> bytes) {
   auto e = std::make_unique<Entry>();
   e->specialisation = Specialisation::load(std::move(bytes), {});

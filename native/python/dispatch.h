@@ -18,6 +18,9 @@ PyObject* call_slow(State& s, const BoundArgs& bound, const RawCall& raw);
 // set.
 Entry* prepare_call(State& s, const BoundArgs& bound);
 
+// Looks on disk for these arguments' kind, without compiling. False with the indicator set.
+bool look_up(State& s, const BoundArgs& bound);
+
 // Adds a specialisation from bytes. False with the indicator set.
 bool add_artifact(State& s, std::vector<uint8_t> bytes);
 

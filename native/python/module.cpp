@@ -222,24 +222,49 @@ PyObject* artifact_bytes(PyObject*, PyObject* args) {
   return list.release();
 }
 
-// prepare(function, args, kwargs) -> index of the specialisation, made if need be.
+// Binds (args, kwargs) of a call. False with the indicator set. `values` are borrowed.
+bool bind_call(State* s, PyObject* args, PyObject* kwargs, std::vector<PyObject*>* values,
+               BoundArgs* bound) {
+  PyRef names = s ? PyRef::steal(PySequence_Tuple(kwargs)) : PyRef();
+  if (!names) return false;
+  values->assign(&PyTuple_GET_ITEM(args, 0), &PyTuple_GET_ITEM(args, 0) + PyTuple_GET_SIZE(args));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names.get()); ++i)
+    values->push_back(PyDict_GetItemWithError(kwargs, PyTuple_GET_ITEM(names.get(), i)));
+  return bind_only(*s, *values, names.get(), bound);
+}
+
+// prepare(function, args, kwargs, wait) -> index of the specialisation, made if need be; with `wait`, also
+// its machine code.
 PyObject* prepare(PyObject*, PyObject* packed) {
+  PyObject *function, *args, *kwargs;
+  int wait = 0;
+  if (!PyArg_ParseTuple(packed, "OO!O!|p", &function, &PyTuple_Type, &args, &PyDict_Type, &kwargs,
+                        &wait))
+    return nullptr;
+  State* s = state_of(function);
+  std::vector<PyObject*> values;
+  BoundArgs bound;
+  if (!bind_call(s, args, kwargs, &values, &bound)) return nullptr;
+  Entry* e = prepare_call(*s, bound);
+  for (size_t i = 0; e && i < s->entries.size(); ++i) {
+    if (s->entries[i].get() != e) continue;
+    return wait && !e->specialisation->finish() ? nullptr : PyLong_FromSize_t(i);
+  }
+  return nullptr;
+}
+
+// look_up(function, args, kwargs) -> whether there is a specialisation for such arguments, on disk or in
+// memory.
+PyObject* look_up(PyObject*, PyObject* packed) {
   PyObject *function, *args, *kwargs;
   if (!PyArg_ParseTuple(packed, "OO!O!", &function, &PyTuple_Type, &args, &PyDict_Type, &kwargs))
     return nullptr;
   State* s = state_of(function);
-  PyRef names = s ? PyRef::steal(PySequence_Tuple(kwargs)) : PyRef();
-  if (!names) return nullptr;
-  std::vector<PyObject*> values(&PyTuple_GET_ITEM(args, 0),
-                                &PyTuple_GET_ITEM(args, 0) + PyTuple_GET_SIZE(args));
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names.get()); ++i)
-    values.push_back(PyDict_GetItemWithError(kwargs, PyTuple_GET_ITEM(names.get(), i)));
+  std::vector<PyObject*> values;
   BoundArgs bound;
-  if (!bind_only(*s, values, names.get(), &bound)) return nullptr;
-  Entry* e = prepare_call(*s, bound);
-  for (size_t i = 0; e && i < s->entries.size(); ++i)
-    if (s->entries[i].get() == e) return PyLong_FromSize_t(i);
-  return nullptr;
+  if (!bind_call(s, args, kwargs, &values, &bound) || !cuvil::python::look_up(*s, bound))
+    return nullptr;
+  return PyBool_FromLong(!s->entries.empty());
 }
 
 // Index of the specialisation that ran last, or -1.
@@ -456,7 +481,8 @@ PyMethodDef functions[] = {
      "artifact_bytes(function, *args) -> list of bytes: all artifacts, or the one for args"},
     {"load_artifact", load_artifact, METH_VARARGS,
      "load_artifact(function, bytes): add a specialisation without the compiler"},
-    {"prepare", prepare, METH_VARARGS, "prepare(function, args, kwargs) -> index"},
+    {"prepare", prepare, METH_VARARGS, "prepare(function, args, kwargs, wait=False) -> index"},
+    {"look_up", look_up, METH_VARARGS, "look_up(function, args, kwargs) -> bool"},
     {"last_index", last_index, METH_O, "last_index(function) -> int, -1 if there is none"},
     {"texts", texts, METH_VARARGS,
      "texts(function, index, want, args) -> dict of str; args of a call like the first, or ()"},

@@ -79,6 +79,7 @@ def test_decorator_forms():
         {"cache": True},
         {"cache": False},
         {"background": False},
+        {"background": True},
         {"memory": "fast"},
         {"autotune": "off"},
         {"target_cpu": None},
@@ -110,7 +111,6 @@ def test_values_of_options(options):
         ({"precision": "fast"}, ValueError),
         ({"precision": None}, ValueError),
         ({"precision": X}, ValueError),
-        ({"background": True}, cuvil.UnsupportedError),
         ({"background": 0}, ValueError),
         ({"memory": "small"}, cuvil.UnsupportedError),
         ({"memory": 3}, ValueError),
@@ -593,6 +593,99 @@ def test_import_is_light():
     assert done.returncode == 0 and done.stdout == plain.stdout
     opened = python("-c", "import cuvil; print('libcuvil_' in open('/proc/self/maps').read())")
     assert opened.stdout == "False\n"
+
+
+# ---- interpreted first, machine code later --------------------------------------------------------
+
+
+def test_compile_waits_for_machine_code():
+    f = cuvil.compile(lambda x: np.tanh(x) * 2, (np.ones(5),))
+    (row,) = _cuvil.specialisations(f)
+    assert not row["interpreted"] and row["code_bytes"] > 0 and row["calls"] == 0
+    assert {"trace", "interpreter", "codegen"} <= {name for name, _ in row["stages"]}
+
+
+def test_a_first_call_is_interpreted_and_later_ones_are_not(monkeypatch):
+    x = np.linspace(-3, 3, 1000)
+    monkeypatch.setenv("CUVIL_INTERPRET", "1")
+    interpreted = cuvil.jit(lambda x: np.exp(x) / np.exp(x).sum())
+    first = interpreted(x)
+    assert _cuvil.specialisations(interpreted)[0]["interpreted"]
+    assert "interpreted until" in cuvil.explain(interpreted)
+    monkeypatch.setenv("CUVIL_INTERPRET", "0")
+    compiled = cuvil.jit(lambda x: np.exp(x) / np.exp(x).sum())
+    assert compiled(x).tobytes() == first.tobytes()  # the same bits
+    assert not _cuvil.specialisations(compiled)[0]["interpreted"]
+    monkeypatch.setenv("CUVIL_INTERPRET", "auto")
+    f = cuvil.jit(lambda x: np.exp(x) / np.exp(x).sum())
+    assert f(x).tobytes() == first.tobytes()
+    cuvil.runtime.wait_for_compilation()
+    assert f(x).tobytes() == first.tobytes()
+    (row,) = _cuvil.specialisations(f)
+    assert not row["interpreted"] and row["calls"] == 2
+
+
+def test_long_calls_wait_for_machine_code(monkeypatch):
+    monkeypatch.setenv("CUVIL_INTERPRET", "auto")
+    f = cuvil.jit(lambda x: np.sin(x).sum())
+    f(np.ones(20_000_000, np.float32))
+    assert not _cuvil.specialisations(f)[0]["interpreted"]
+
+
+def test_background(tmp_path):
+    program = tmp_path / "p.py"
+    program.write_text(
+        """
+import sys, threading, numpy as np, cuvil
+
+@cuvil.jit(shape_hint={"x": ((4, 3), "float32"), "w": ((3, 2), "float32")}, background=True)
+def f(x, w):
+    return np.maximum(x @ w, 0) + later()
+
+def later():
+    return 1
+
+for thread in threading.enumerate():
+    if thread is not threading.current_thread():
+        thread.join()
+started = len(cuvil._cuvil.specialisations(f))
+x, w = np.ones((4, 3), np.float32), np.ones((3, 2), np.float32)
+assert np.array_equal(f(x, w), f.__wrapped__(x, w))
+assert len(cuvil._cuvil.specialisations(f)) <= started + 1
+info = cuvil.cache.info()
+print(info.hits, info.misses, "threading" in sys.modules)
+
+# What cannot be compiled is said by the call.
+@cuvil.jit(shape_hint={"x": ((4,), "float64")}, background=True)
+def bad(x):
+    return eval("x")
+try:
+    bad(np.ones(4))
+except cuvil.UnsupportedError as error:
+    assert "eval" in str(error)
+else:
+    raise AssertionError
+"""
+    )
+    env = {**os.environ, "CUVIL_CACHE": "1", "CUVIL_CACHE_DIR": str(tmp_path / "cache")}
+    for expected in ("0 1", "1 0"), ("1 0",):
+        done = subprocess.run([sys.executable, str(program)], env=env, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith(expected), done.stdout
+
+
+def test_log(tmp_path):
+    program = tmp_path / "p.py"
+    program.write_text("import numpy as np, cuvil\nf = cuvil.jit(lambda x: x + 1)\nf(np.ones(3))\n")
+    env = {**os.environ, "CUVIL_LOG": "debug", "CUVIL_CACHE": "0", "CUVIL_INTERPRET": "auto"}
+    done = subprocess.run([sys.executable, str(program)], env=env, capture_output=True, text=True)
+    first, second = done.stderr.splitlines()
+    assert first.startswith("cuvil: <lambda>: interpreted in ") and "trace " in first
+    assert second.startswith("cuvil: <lambda>: machine code in ") and "codegen " in second
+    done = subprocess.run(
+        [sys.executable, str(program)], env={**env, "CUVIL_LOG": "loud"}, capture_output=True, text=True
+    )
+    assert "CUVIL_LOG is 'loud'" in done.stderr.replace("the environment variable ", "")
 
 
 # ---- what results are -------------------------------------------------------------------------------
