@@ -95,6 +95,9 @@ requires std::is_same_v<std::remove_const_t<T>, Site>
 void visit(V& v, T& x) {
   v(x.cls, x.message, x.remedy, x.loc, x.is_host_call, x.callable, x.arguments, x.results);
 }
+template <class V, class T>
+requires std::is_same_v<std::remove_const_t<T>, CodeSymbol>
+void visit(V& v, T& x) { v(x.name, x.offset, x.size); }
 // Blob and device image have sections of their own.
 template <class V, class T>
 requires std::is_same_v<std::remove_const_t<T>, Artifact>
@@ -102,7 +105,8 @@ void visit(V& v, T& x) {
   v(x.key, x.build_id, x.target, x.min_services_size, x.memory_only, x.releases_gil, x.cost_ns,
     x.call_shape, x.arguments, x.symbols, x.predicates, x.aliases, x.sources, x.guards,
     x.array_slots, x.scalar_slots, x.results, x.tree, x.constants, x.exprs, x.functions, x.sites,
-    x.arena_bytes, x.schedule_text, x.memory_text, x.entry_offset);
+    x.arena_bytes, x.schedule_text, x.memory_text, x.entry_offset,
+    x.code_symbols);
 }
 
 }  // namespace cuvil::artifact

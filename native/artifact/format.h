@@ -28,7 +28,7 @@
 
 namespace cuvil::artifact {
 
-inline constexpr uint32_t kFormatVersion = 1;
+inline constexpr uint32_t kFormatVersion = 2;
 inline constexpr size_t kMaxRank = 16;
 inline constexpr uint64_t kKeySeed = 0x6375'7669'6c2d'6b65;       // key hashes
 inline constexpr uint64_t kChecksumSeed = 0x6375'7669'6c2d'636b;  // file checksums: another seed
@@ -248,6 +248,12 @@ struct Site {
   std::vector<HostResult> results;
 };
 
+// A function within the blob, for profilers.
+struct CodeSymbol {
+  std::string name;  // "mlp::k0_matmul_maximum"
+  uint64_t offset = 0, size = 0;
+};
+
 // ---- The whole -----------------------------------------------------------------------------------
 struct Artifact {
   std::array<uint8_t, 16> key{};  // K1 of the directory it belongs to
@@ -281,6 +287,7 @@ struct Artifact {
   std::string memory_text;    // the memory plan, parsed by cuvil.MemoryPlan
 
   uint64_t entry_offset = 0;  // into blob
+  std::vector<CodeSymbol> code_symbols;
   std::vector<uint8_t>
       blob;  // writer input; the reader leaves it empty and gives blob_span instead
   std::vector<uint8_t> device_image;

@@ -239,7 +239,11 @@ class Validator {
     }
     return true;
   }
-  bool sizes() { return a_.arena_bytes >= 0 && a_.entry_offset < blob_size_; }
+  bool sizes() {
+    for (const CodeSymbol& s : a_.code_symbols)
+      if (s.offset > blob_size_ || s.size > blob_size_ - s.offset) return false;
+    return a_.arena_bytes >= 0 && a_.entry_offset < blob_size_;
+  }
 
   const Artifact& a_;
   uint64_t blob_size_;

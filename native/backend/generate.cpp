@@ -64,6 +64,8 @@ Result<Code> generate_cpu(const schedule::Program& program, const CpuOptions& op
   CUVIL_TRY(Blob blob, link_blob(llvm::MemoryBufferRef(object, "cuvil"), codegen::kEntryName));
   code.blob = std::move(blob.bytes);
   code.entry_offset = blob.entry_offset;
+  code.symbols = std::move(blob.symbols);
+  for (artifact::CodeSymbol& s : code.symbols) s.name = program.graph->name + "::" + s.name;
   code.target = machine->target.text;
   watch.lap("link");
   return code;

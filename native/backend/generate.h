@@ -19,6 +19,7 @@ struct CpuOptions {
 struct Code {
   std::vector<uint8_t> blob;  // position independent, no outside symbol
   uint64_t entry_offset = 0;
+  std::vector<artifact::CodeSymbol> symbols;
   uint32_t min_services_size = 0;
   std::string target;  // "x86_64:sapphirerapids:..." as it goes into the artifact
   std::string llvm_text, asm_text;

@@ -13,7 +13,6 @@
 #include <llvm/ExecutionEngine/JITLink/x86_64.h>
 #include <llvm/ExecutionEngine/Orc/SymbolStringPool.h>
 
-#include "artifact/format.h"
 
 namespace cuvil::backend {
 namespace {
@@ -117,12 +116,16 @@ class BlobContext : public jitlink::JITLinkContext {
     done->run(refuse("outside symbol" + names));
   }
   llvm::Error notifyResolved(jitlink::LinkGraph& graph) override {
+    bool found = false;
     for (jitlink::Symbol* s : graph.defined_symbols()) {
-      if (!s->hasName() || s->getName() != entry_) continue;
-      out_.entry_offset = s->getAddress().getValue() - kBase;
-      return llvm::Error::success();
+      if (!s->hasName() || !s->isCallable()) continue;
+      const uint64_t offset = s->getAddress().getValue() - kBase;
+      out_.symbols.push_back({s->getName().str(), offset, s->getSize()});
+      if (s->getName() != entry_) continue;
+      out_.entry_offset = offset;
+      found = true;
     }
-    return refuse("no symbol '" + entry_ + "'");
+    return found ? llvm::Error::success() : refuse("no symbol '" + entry_ + "'");
   }
   void notifyFinalized(jitlink::JITLinkMemoryManager::FinalizedAlloc allocation) override {
     allocation.release();

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "artifact/format.h"
 #include "support/error.h"
 
 namespace cuvil::backend {
@@ -14,6 +15,7 @@ namespace cuvil::backend {
 struct Blob {
   std::vector<uint8_t> bytes;
   uint64_t entry_offset = 0;
+  std::vector<artifact::CodeSymbol> symbols;  // its functions
 };
 
 // InternalError naming the symbol if the object refers to anything outside itself, or in a way that

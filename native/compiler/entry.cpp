@@ -129,6 +129,7 @@ class CpuJob final : public Job {
     facts.target = std::move(code.target);
     facts.min_services_size = code.min_services_size;
     facts.entry_offset = code.entry_offset;
+    facts.code_symbols = std::move(code.symbols);
     facts.blob = std::move(code.blob);
     out.artifact = artifact::write_artifact(facts);
     out.stages = std::move(code.stages);

@@ -73,6 +73,7 @@ void MachineCode::make() {
   }
   code = std::move(*loaded);
   entry_offset = read->entry_offset;
+  symbols = std::move(read->code_symbols);
   artifact = std::move(made->artifact);
   stages = std::move(made->stages);
   if (log_ == Knobs::Level::kDebug) log_stages(name_ + ": machine code", stages);

@@ -38,6 +38,7 @@ class MachineCode {
   std::vector<uint8_t> artifact;
   runtime::LoadedCode code;
   uint64_t entry_offset = 0;
+  std::vector<artifact::CodeSymbol> symbols;
   std::vector<std::pair<std::string, double>> stages;
 
  private:

@@ -10,6 +10,7 @@
 #include "python/errors.h"
 #include "python/overlap.h"
 #include "python/results.h"
+#include "runtime/perf_map.h"
 
 namespace cuvil::python {
 
@@ -138,6 +139,7 @@ std::unique_ptr<Specialisation> Specialisation::load(std::vector<uint8_t> bytes,
   }
   s->code_ = std::move(*code);
   s->entry_ = s->code_.entry(s->artifact_.entry_offset);
+  runtime::note_in_perf_map(s->code_.base(), s->artifact_.code_symbols);
   s->bytes_ = std::move(bytes);
   if (!s->prepare(std::move(identities))) return nullptr;
   return s;
@@ -158,6 +160,7 @@ bool Specialisation::adopt() const {
   if (!made.done() || made.error) return false;  // without machine code it is interpreted for good
   code_ = std::move(made.code);
   entry_ = code_.entry(made.entry_offset);
+  runtime::note_in_perf_map(code_.base(), made.symbols);
   bytes_ = std::move(made.artifact);
   stages_ = std::move(made.stages);
   machine_code_.reset();

@@ -20,6 +20,7 @@ class LoadedCode {
   CuvilEntry entry(uint64_t offset) const {
     return reinterpret_cast<CuvilEntry>(static_cast<uint8_t*>(base_) + offset);
   }
+  const void* base() const { return base_; }
   size_t mapped_bytes() const { return size_; }
 
  private:

@@ -688,6 +688,30 @@ def test_log(tmp_path):
     assert "CUVIL_LOG is 'loud'" in done.stderr.replace("the environment variable ", "")
 
 
+def test_perf_map(tmp_path):
+    program = tmp_path / "p.py"
+    program.write_text(
+        """
+import os, numpy as np, cuvil
+@cuvil.jit
+def layer(x, w):
+    return np.maximum(x @ w, 0)
+layer(np.ones((2, 3)), np.ones((3, 2)))
+cuvil.runtime.wait_for_compilation()
+layer(np.ones((2, 3)), np.ones((3, 2)))
+print(os.getpid())
+"""
+    )
+    for cache in "0", "1", "1":  # compiled, compiled, from the cache
+        env = {"CUVIL_PERF": "1", "CUVIL_CACHE": cache, "CUVIL_CACHE_DIR": str(tmp_path / "cache")}
+        done = python(program, **env)
+        path = pathlib.Path(f"/tmp/perf-{done.stdout.strip()}.map")
+        rows = [line.split() for line in path.read_text().splitlines()]
+        path.unlink()
+        assert {name for _, _, name in rows} == {"layer::cuvil_entry", "layer::k0_matmul_maximum"}
+        assert all(int(size, 16) > 0 for _, size, _ in rows)
+
+
 # ---- what results are -------------------------------------------------------------------------------
 
 
