@@ -136,18 +136,31 @@ def jit(
     >>> dot(np.arange(3.0), np.ones(3))
     np.float64(3.0)
     """
-    for option, value in (
-        ("precision", precision),
-        ("strict", strict),
-        ("cache", cache),
-        ("background", background),
-        ("memory", memory),
-        ("autotune", autotune),
+    where, cpu = "cpu", ""
+    # Most give none: the checks are a third of a warm start.
+    texts = (device, precision, memory, autotune)
+    if (
+        not all(type(text) is str for text in texts)
+        or texts != ("auto", "strict", "fast", "off")
+        or strict is not False
+        or cache is not True
+        or background is not False
+        or target_cpu is not None
+        or type(profile_hooks) is not tuple
+        or profile_hooks
     ):
-        _options.check_choice(option, value)
-    _options.check_hooks(profile_hooks)
-    where = _options.check_device(device)
-    cpu = _options.check_target_cpu(target_cpu)
+        for option, value in (
+            ("precision", precision),
+            ("strict", strict),
+            ("cache", cache),
+            ("background", background),
+            ("memory", memory),
+            ("autotune", autotune),
+        ):
+            _options.check_choice(option, value)
+        _options.check_hooks(profile_hooks)
+        where = _options.check_device(device)
+        cpu = _options.check_target_cpu(target_cpu)
 
     def decorate(fn: Any) -> Any:
         if isinstance(fn, _cuvil.CompiledFunction):
