@@ -14,6 +14,7 @@ np.float32(128.0)
 """
 
 import os as _os
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 try:
     from cuvil import _cuvil  # noqa: F401
@@ -27,7 +28,7 @@ except ImportError as _error:
         "(build/dev/python) first on PYTHONPATH"
     ) from _error
 
-from cuvil import cache, errors, runtime
+from cuvil import errors
 from cuvil._api import compile, explain, get_compiled_module, jit
 from cuvil._version import __version__
 from cuvil.errors import (
@@ -41,6 +42,9 @@ from cuvil.errors import (
     ShapeError,
     UnsupportedError,
 )
+
+if _TYPE_CHECKING:
+    from cuvil import cache, runtime
 
 __all__ = [
     "CacheError",
@@ -61,3 +65,16 @@ __all__ = [
     "jit",
     "runtime",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """The submodules that a program may do without, imported when they are asked for."""
+    if name in ("cache", "runtime"):
+        import importlib
+
+        return importlib.import_module(f"cuvil.{name}")
+    raise AttributeError(f"module 'cuvil' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

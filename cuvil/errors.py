@@ -9,8 +9,6 @@ Examples
 True
 """
 
-from __future__ import annotations
-
 __all__ = [
     "CacheError",
     "CuvilError",
