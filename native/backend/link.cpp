@@ -13,6 +13,8 @@
 #include <llvm/ExecutionEngine/JITLink/x86_64.h>
 #include <llvm/ExecutionEngine/Orc/SymbolStringPool.h>
 
+#include <algorithm>
+
 
 namespace cuvil::backend {
 namespace {
@@ -125,6 +127,9 @@ class BlobContext : public jitlink::JITLinkContext {
       out_.entry_offset = offset;
       found = true;
     }
+    // The graph keeps them in a hash table of pointers; equal programs make equal artifacts.
+    std::sort(out_.symbols.begin(), out_.symbols.end(),
+              [](const auto& a, const auto& b) { return a.offset < b.offset; });
     return found ? llvm::Error::success() : refuse("no symbol '" + entry_ + "'");
   }
   void notifyFinalized(jitlink::JITLinkMemoryManager::FinalizedAlloc allocation) override {
