@@ -43,10 +43,12 @@ void TapeNest::classify(llvm::ArrayRef<ops::Ref> wanted, bool ordered) {
     for (ops::Ref r : {inst.a, inst.b, inst.c})
       if (r.valid()) live_[r.id] = true;
   }
+  read_.assign(loads_.size(), false);
   for (size_t i = 0; i < n; ++i) {
     const ops::Inst& inst = tape_.insts[i];
     switch (inst.prim) {
       case ops::Prim::kLoad:
+        read_[inst.imm] = read_[inst.imm] || live_[i];
         for (int axis = 0; axis < axes_; ++axis) {
           if (loads_[inst.imm].zero(axis)) continue;
           depth_[i] = axis;
@@ -103,7 +105,8 @@ void TapeNest::enter(int axis, Value* index, unsigned width, Value* mask) {
     width_ = width;
     mask_ = mask;
   }
-  for (size_t k = 0; k < loads_.size(); ++k) advance(cursors_[k], loads_[k], axis, index);
+  for (size_t k = 0; k < loads_.size(); ++k)
+    if (read_[k]) advance(cursors_[k], loads_[k], axis, index);
   for (size_t i = 0; i < tape_.insts.size(); ++i) {
     if (!live_[i] || depth_[i] != axis) continue;
     if (!vector_[i])  // its splats are of another iteration

@@ -76,6 +76,7 @@ class TapeNest {
   std::vector<int> depth_;
   std::vector<llvm::Value*> value_;
   std::map<std::pair<int32_t, unsigned>, llvm::Value*> wide_;  // splats of scalars
+  std::vector<bool> read_;                                     // by load
   llvm::SmallVector<Cursor, 8> cursors_;
   llvm::SmallVector<llvm::Value*, 8> indices_, origin_;
   unsigned width_ = 1;

@@ -39,10 +39,11 @@ struct ServiceCall {
 struct Inst {
   Handler run = nullptr;
   uint32_t dst = 0, a = 0, b = 0, c = 0;  // places in the frame
-  uint32_t lanes = 1;                     // kCopy, kLoad, kStore: bytes
+  uint32_t lanes = 1;                     // kCopy, kLoad, kLoadAt, kStore: bytes
   int32_t otherwise = 0;                  // kBranch: distance if the condition is false
   union {
-    int64_t imm = 0;  // kJump, kBranch: distance; kOffset, kIndex: bytes; kExtract, kInsert: lane
+    // kJump, kBranch: distance; kOffset, kIndex, k*At: bytes; kExtract, kInsert: lane
+    int64_t imm = 0;
     const Function* function;    // kCall, kCallOver
     const ServiceCall* service;  // kService
     const uint8_t* lane_list;    // kShuffle
@@ -65,7 +66,7 @@ struct Function {
 // The handlers for a CPU level.
 struct Level {
   // nullptr for what no module holds. `from`: of the operand, for conversions. `size`: lanes, or bytes
-  // for kCopy, kLoad and kStore.
+  // for kCopy, kLoad, kLoadAt and kStore.
   Handler (*pick)(Opcode op, Kind kind, Kind from, uint32_t size);
   // The arguments are in the frame's head already.
   int64_t (*run)(const Function& f, std::byte* frame);

@@ -149,9 +149,28 @@ class FunctionTranslator {
     if (auto* a = dyn_cast<llvm::Argument>(v))
       // The entry is called with services and call, and reads the services from the call.
       return static_cast<uint32_t>(offsetof(FrameHead, arguments) + 8 * a->getArgNo());
-    auto [at, fresh] = places_.try_emplace(v);
-    if (fresh) at->second = reserve(bytes_of(v->getType()));
-    return at->second;
+    if (auto known = places_.find(v); known != places_.end()) return known->second;
+    const llvm::PHINode* carried = carried_in(v);
+    const uint32_t fresh = carried ? place(carried) : reserve(bytes_of(v->getType()));
+    return places_[v] = fresh;
+  }
+
+  // The phi whose next value `v` is and that nothing but `v` reads, in a loop of one block: the two can
+  // share a place, as `v` is made lane by lane of what it replaces. Most accumulators are of this kind.
+  static const llvm::PHINode* carried_in(const llvm::Value* v) {
+    auto* i = dyn_cast<llvm::Instruction>(v);
+    if (i == nullptr) return nullptr;
+    auto* call = dyn_cast<llvm::IntrinsicInst>(i);
+    if (!isa<llvm::BinaryOperator>(i) && !(call && call->getIntrinsicID() == llvm::Intrinsic::fma))
+      return nullptr;
+    for (const llvm::Use& operand : i->operands()) {
+      auto* phi = dyn_cast<llvm::PHINode>(operand.get());
+      if (phi && phi->getParent() == i->getParent() && phi->hasOneUse() &&
+          phi->getBasicBlockIndex(i->getParent()) >= 0 &&
+          phi->getIncomingValueForBlock(i->getParent()) == v)
+        return phi;
+    }
+    return nullptr;
   }
 
   // ---- Instructions ----------------------------------------------------------------------------
@@ -353,6 +372,16 @@ class FunctionTranslator {
   bool shuffle(const llvm::ShuffleVectorInst& i) {
     const uint32_t lanes = lanes_of(i.getType());
     if (const llvm::Value* scalar = splatted(&i)) {
+      if (const llvm::LoadInst* l = splatted_load(scalar, i)) {
+        const llvm::GetElementPtrInst* g = indexed(*l);
+        const uint32_t base = place(g->getPointerOperand()), by = place(g->getOperand(1)),
+                       to = place(&i);
+        Inst& out = push(Opcode::kSplatAt, i.getType(), i.getType(), lanes);
+        out.dst = to;
+        out.a = base, out.b = by;
+        out.imm = stride(*g);
+        return true;
+      }
       const uint32_t from = place(scalar);
       splat(place(&i), from, i.getType(), lanes);
       return true;
@@ -389,8 +418,48 @@ class FunctionTranslator {
     return {place(address), 0};
   }
 
+  // The one index of an address that only one load reads, right where it is made.
+  const llvm::GetElementPtrInst* indexed(const llvm::LoadInst& i) const {
+    auto* g = dyn_cast<llvm::GetElementPtrInst>(i.getPointerOperand());
+    const bool fits = g && g->hasOneUse() && g->getParent() == i.getParent() &&
+                      g->getNumIndices() == 1 && !g->hasAllConstantIndices() &&
+                      g->getOperand(1)->getType()->isIntegerTy(64);
+    return fits ? g : nullptr;
+  }
+  int64_t stride(const llvm::GetElementPtrInst& g) const {
+    return static_cast<int64_t>(context_.layout.getTypeAllocSize(g.getSourceElementType()));
+  }
+  // A load that is done where its value is put into all lanes of a vector: a few instructions further on,
+  // none of which writes.
+  const llvm::LoadInst* splatted_load(const llvm::Value* scalar,
+                                      const llvm::Instruction& splat) const {
+    auto* l = dyn_cast<llvm::LoadInst>(scalar);
+    if (l == nullptr || !l->hasOneUse() || l->getParent() != splat.getParent() || !indexed(*l))
+      return nullptr;
+    const llvm::Instruction* at = l;
+    for (int steps = 0; at != nullptr && steps < 16; ++steps, at = at->getNextNode()) {
+      if (at == &splat) return l;
+      if (at->mayWriteToMemory()) return nullptr;
+    }
+    return nullptr;
+  }
+
   bool load(const llvm::LoadInst& i) {
     if (is_i1(i.getType())) return false;
+    if (const llvm::GetElementPtrInst* g = indexed(i)) {
+      if (i.hasOneUse())
+        if (auto* first = dyn_cast<llvm::InsertElementInst>(i.user_back());
+            first && first->hasOneUse() && splatted(first->user_back()) == &i &&
+            splatted_load(&i, *first->user_back()))
+          return true;
+      const uint32_t base = place(g->getPointerOperand()), by = place(g->getOperand(1)),
+                     to = place(&i);
+      Inst& out = push(Opcode::kLoadAt, i.getType(), i.getType(), bytes_of(i.getType()));
+      out.dst = to;
+      out.a = base, out.b = by;
+      out.imm = stride(*g);
+      return true;
+    }
     const auto [from, distance] = at(i.getPointerOperand());
     const uint32_t to = place(&i);
     Inst& out = push(Opcode::kLoad, i.getType(), i.getType(), bytes_of(i.getType()));
@@ -429,13 +498,16 @@ class FunctionTranslator {
       out.imm = distance.getSExtValue();
       return true;
     }
+    if (i.hasOneUse())
+      if (auto* only = dyn_cast<llvm::LoadInst>(i.user_back()); only && indexed(*only) == &i)
+        return true;
     const llvm::Value* index = i.getOperand(1);
     if (i.getNumIndices() != 1 || !index->getType()->isIntegerTy(64)) return false;
     const uint32_t from = place(i.getPointerOperand()), by = place(index), to = place(&i);
     Inst& out = push(Opcode::kIndex, i.getType(), i.getType(), 1);
     out.dst = to;
     out.a = from, out.b = by;
-    out.imm = static_cast<int64_t>(context_.layout.getTypeAllocSize(i.getSourceElementType()));
+    out.imm = stride(i);
     return true;
   }
 
