@@ -73,6 +73,13 @@ run_other_pythons() {
   done
 }
 
+# The interpreter that runs first calls, alone. (What is about the cache and about machine code is left out.)
+interpreted_run() {
+  CUVIL_INTERPRET=1 "$venv/bin/pytest" tests/python -q -m "not slow" -p no:cacheprovider \
+    --ignore=tests/python/test_cache.py --ignore=tests/python/test_start.py --ignore=tests/python/test_api.py \
+    --junit-xml="$reports/interpreted.xml" || true
+}
+
 setup_system tests
 setup_venv dev examples
 setup_package
@@ -81,6 +88,10 @@ mkdir -p "$reports"
 step "Build the native tests" build_native_tests
 step "Run the native tests" run_native_tests
 run_other_pythons
+echo interpreted >>"$reports/expected"
+step "Tests with all calls interpreted" interpreted_run
 
+# Machine code from the first call on; the run under another Python has both, as users do.
+export CUVIL_INTERPRET=0
 export CUVIL_TEST_REPORTS=$reports
 PATH=$venv/bin:$PATH exec "$venv/bin/pytest" -q --continue-on-collection-errors "$@"

@@ -598,7 +598,8 @@ def test_import_is_light():
 # ---- interpreted first, machine code later --------------------------------------------------------
 
 
-def test_compile_waits_for_machine_code():
+def test_compile_waits_for_machine_code(monkeypatch):
+    monkeypatch.setenv("CUVIL_INTERPRET", "auto")
     f = cuvil.compile(lambda x: np.tanh(x) * 2, (np.ones(5),))
     (row,) = _cuvil.specialisations(f)
     assert not row["interpreted"] and row["code_bytes"] > 0 and row["calls"] == 0
