@@ -43,6 +43,8 @@ struct HostTools {
                          int64_t* strides) = nullptr;
   // Hash of a code object: bytecode, names, constants by type and bits, nested code; no file, no lines.
   void (*hash_code)(PyObject* code, uint8_t out[16]) = nullptr;
+  // Whether the object is what "module:name" says by its own account, and not another that was put there.
+  bool (*is_original)(PyObject* object, const char* qualified) = nullptr;
   // The plain function behind a compiled one (borrowed), or NULL if `object` is none.
   PyObject* (*wrapped_function)(PyObject* object) = nullptr;
 };

@@ -1,7 +1,9 @@
 // Builtins that understand traced values; the table is pure.def.
+#include <algorithm>
 #include <unordered_map>
 
 #include "frontend/interpreter.h"
+#include "frontend/resolve.h"
 #include "ops/structural.h"
 
 namespace cuvil::frontend {
@@ -14,24 +16,31 @@ const Interpreter::Builtin* Interpreter::find_builtin(PyObject* object) {
 #undef CUVIL_BUILTIN
 #undef CUVIL_PURE
   };
-  static std::unordered_map<PyObject*, const Builtin*> found;
-  static bool numpy_seen = false;
-  PyRef numpy = loaded_module("numpy");
-  if (found.empty() || (numpy && !numpy_seen)) {
-    numpy_seen = static_cast<bool>(numpy);
+  static const auto by_name = [] {
+    std::unordered_map<std::string_view, const Builtin*> out;
+    for (const Builtin& b : kTable) out.emplace(b.name, &b);
+    return out;
+  }();
+  static const std::vector<std::string> places = [] {
+    std::vector<std::string> out;
     for (const Builtin& b : kTable) {
-      std::string_view name = b.name;
-      size_t dot = name.find('.');
-      PyRef module = loaded_module(std::string(name.substr(0, dot)).c_str());
-      if (!module)
-        module = PyRef::steal(PyImport_ImportModule(std::string(name.substr(0, dot)).c_str()));
-      PyRef o = module ? attr_or_null(module.get(), to_str(name.substr(dot + 1)).get()) : PyRef();
-      PyErr_Clear();
-      if (o) found.emplace(o.release(), &b);  // kept for ever: identity must not be reused
+      const std::string_view name = b.name;
+      std::string place(name.substr(0, name.rfind('.')));
+      if (std::find(out.begin(), out.end(), place) == out.end()) out.push_back(place);
     }
-  }
+    return out;
+  }();
+  static std::unordered_map<PyObject*, const Builtin*> found;
   auto it = found.find(object);
-  if (it == found.end()) return nullptr;
+  if (it == found.end()) {
+    std::string name = own_name(object, places, *request_.tools, [](std::string_view dotted) {
+      return by_name.count(dotted) > 0;
+    });
+    if (name.empty()) return nullptr;
+    name[name.find(':')] = '.';
+    Py_INCREF(object);  // kept for ever: identity must not be reused
+    it = found.emplace(object, by_name.at(name)).first;
+  }
   // A function of math on a run-time float is a row's.
   if (!it->second->call && std::string_view(it->second->name).starts_with("math.") &&
       ops::find_row(it->second->name))

@@ -88,8 +88,9 @@ Result<Value> Interpreter::call_static(const Static& callee, Arguments args, con
     if (b->call) return (this->*b->call)(args, n);
     return call_pure(o, args, n);
   }
-  if (const ops::DialectRow* row = row_of(o)) {
-    if (callee.source >= 0) capture_.guard_qualified(callee.source, qualified_of(*row));
+  std::string qualified;
+  if (const ops::DialectRow* row = row_of(o, *request_.tools, &qualified)) {
+    if (callee.source >= 0) capture_.guard_qualified(callee.source, std::move(qualified));
     // Numbers only: computed now, by NumPy itself.
     if (is_ufunc(o) || row->name.starts_with("math.")) {
       bool all_static = !args.positional.empty();

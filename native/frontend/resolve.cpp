@@ -1,6 +1,7 @@
 // Objects to rows by identity, rows' parameter lists, and which rows return views.
 #include "frontend/resolve.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <unordered_map>
@@ -22,28 +23,15 @@ PyRef find_object(std::string_view dotted) {
   return at;
 }
 
+// Under the name that the object itself has in NumPy 1.
+const ops::DialectRow* row_named(std::string_view dotted) {
+  if (dotted == "numpy.round_") dotted = "numpy.round";
+  return ops::find_row(dotted);
+}
+
 bool names_object(std::string_view row) {
   return row.find('.') != std::string_view::npos && !row.starts_with("ndarray.");
 }
-
-// Filled as modules get loaded: rows of SciPy resolve once the user has imported it.
-struct RowTable {
-  std::unordered_map<PyObject*, const ops::DialectRow*> rows;
-  std::vector<const ops::DialectRow*> pending;
-
-  RowTable() {
-    for (const ops::DialectRow* row : ops::all_rows())
-      if (names_object(row->name)) pending.push_back(row);
-  }
-  void resolve() {
-    std::erase_if(pending, [&](const ops::DialectRow* row) {
-      PyRef o = find_object(row->name);
-      if (!o) return false;
-      rows.emplace(o.release(), row);  // kept for ever: identity must not be reused
-      return true;
-    });
-  }
-};
 
 constexpr std::pair<std::string_view, Sharing> kViews[] = {
 #define CUVIL_VIEW(name, sharing) {name, Sharing::sharing},
@@ -61,21 +49,49 @@ constexpr std::string_view kIntParameters[] = {
 
 }  // namespace
 
-const ops::DialectRow* row_of(PyObject* callable) {
-  static RowTable table;
-  auto it = table.rows.find(callable);
-  if (it != table.rows.end()) return it->second;
-  if (table.pending.empty()) return nullptr;
-  table.resolve();
-  it = table.rows.find(callable);
-  return it == table.rows.end() ? nullptr : it->second;
+std::string own_name(PyObject* callable, std::span<const std::string> places,
+                     const compiler::HostTools& tools, bool (*known)(std::string_view)) {
+  PyRef attribute = attr_or_null(callable, CUVIL_NAME("__name__"));
+  const std::string name = to_string(attribute.get());
+  if (name.empty()) return {};
+  for (const std::string& place : places) {
+    const std::string dotted = place + "." + name;
+    if (!known(dotted) || find_object(dotted).get() != callable) continue;
+    std::string qualified = place + ":" + name;
+    if (tools.is_original(callable, qualified.c_str())) return qualified;
+  }
+  return {};
 }
 
-std::string qualified_of(const ops::DialectRow& row) {
-  std::string s(row.name);
-  size_t dot = s.rfind('.');
-  if (dot != std::string::npos) s[dot] = ':';
-  return s;
+const ops::DialectRow* row_of(PyObject* callable, const compiler::HostTools& tools,
+                              std::string* qualified) {
+  struct Known {
+    const ops::DialectRow* row;
+    std::string qualified;
+  };
+  static std::unordered_map<PyObject*, Known> all;
+  static const std::vector<std::string> places = [] {
+    std::vector<std::string> out;
+    for (const ops::DialectRow* row : ops::all_rows()) {
+      if (!names_object(row->name)) continue;
+      std::string place(row->name.substr(0, row->name.rfind('.')));
+      if (std::find(out.begin(), out.end(), place) == out.end()) out.push_back(place);
+    }
+    return out;
+  }();
+  auto it = all.find(callable);
+  if (it == all.end()) {
+    std::string name = own_name(callable, places, tools, [](std::string_view dotted) {
+      return row_named(dotted) != nullptr;
+    });
+    if (name.empty()) return nullptr;
+    std::string dotted = name;
+    dotted[dotted.find(':')] = '.';
+    Py_INCREF(callable);  // kept for ever: identity must not be reused
+    it = all.emplace(callable, Known{row_named(dotted), std::move(name)}).first;
+  }
+  *qualified = it->second.qualified;
+  return it->second.row;
 }
 
 const std::vector<Parameter>& parameters(const ops::DialectRow& row) {

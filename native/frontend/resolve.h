@@ -6,15 +6,22 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler/entry.h"
 #include "frontend/py.h"
 #include "ops/op.h"
 
 namespace cuvil::frontend {
 
-// The row of a NumPy, SciPy or math function, found by identity; nullptr if it has none.
-const ops::DialectRow* row_of(PyObject* callable);
-// "numpy.linalg:solve" of the row "numpy.linalg.solve".
-std::string qualified_of(const ops::DialectRow& row);
+// An object's name by its own account, where it can be found: "numpy.linalg:norm", of the places that
+// `known` accepts as "numpy.linalg.norm". "" if there is none. (What stands at a name may be another object
+// that was put there.)
+std::string own_name(PyObject* callable, std::span<const std::string> places,
+                     const compiler::HostTools& tools, bool (*known)(std::string_view));
+
+// The row of a NumPy, SciPy or math function, found by identity; nullptr if it has none. *qualified becomes
+// its name for a guard.
+const ops::DialectRow* row_of(PyObject* callable, const compiler::HostTools& tools,
+                              std::string* qualified);
 
 // A parameter of a row, as DialectRow::params spells it.
 struct Parameter {

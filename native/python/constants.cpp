@@ -148,7 +148,29 @@ PyRef resolve_qualified(std::string_view name) {
     begin = end + 1;
   }
   PyErr_Clear();
+  if (at && !is_original(at.get(), name)) return {};
   return at;
+}
+
+bool is_original(PyObject* o, std::string_view name) {
+  const std::string_view module = name.substr(0, name.find(':'));
+  const std::string_view last = name.substr(name.find_last_of(":.") + 1);
+  auto ends = [&](PyObject* attribute) {
+    PyRef own = attr_or_null(o, attribute);
+    const std::string text = to_string(own.get());
+    return text.empty() ? std::string() : text.substr(text.find_last_of('.') + 1);
+  };
+  const std::string own = ends(CUVIL_NAME("__name__"));
+  if (!own.empty() && own != last && ends(CUVIL_NAME("__qualname__")) != last) return false;
+  // functools.wraps copies __module__, but not the globals.
+  PyRef owner = PyFunction_Check(o)
+                    ? PyRef::borrow(PyDict_GetItemString(PyFunction_GET_GLOBALS(o), "__name__"))
+                    : attr_or_null(o, CUVIL_NAME("__module__"));
+  std::string in = to_string(owner.get());
+  if (in.empty()) return true;  // ufuncs before NumPy 2.1, and SciPy's
+  if (in[0] == '_') in.erase(0, 1);  // _operator
+  auto package = [](std::string_view m) { return m.substr(0, m.find('.')); };
+  return package(in) == package(module) || in == module || "_" + in == module;
 }
 
 PyRef to_object(const Const& c) {

@@ -15,6 +15,9 @@ std::optional<artifact::Const> to_const(PyObject* o);
 PyRef to_object(const artifact::Const& c);
 // "module:qualname" through sys.modules, without importing. NULL without an indicator if not there.
 PyRef resolve_qualified(std::string_view name);
+// Whether the object is what "module:qualname" says by its own account: its name, and the package of its
+// module (of a Python function: of its code). False for what was put in the place of another.
+bool is_original(PyObject* o, std::string_view name);
 // Same type and bits: True is not 1, -0.0 is not 0.0, NaN is NaN. Other objects: identity.
 bool same_value(PyObject* a, PyObject* b);
 // For messages: repr, at most about 60 characters.

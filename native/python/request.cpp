@@ -6,6 +6,7 @@
 #include "python/classify.h"
 #include "python/code_hash.h"
 #include "python/compiled_function.h"
+#include "python/constants.h"
 #include "python/dtypes.h"
 #include "python/errors.h"
 #include "python/overlap.h"
@@ -38,6 +39,7 @@ const compiler::HostTools& host_tools() {
             artifact::Hash h = hash_code(code);
             std::memcpy(out, h.data(), h.size());
           },
+      .is_original = [](PyObject* o, const char* name) { return is_original(o, name); },
       .wrapped_function = wrapped_function,
   };
   return kTools;

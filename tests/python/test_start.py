@@ -638,10 +638,6 @@ def test_what_another_process_cannot_check_is_compiled_there(hits_of, name):
     assert hits_of[name] == ("0", "0", "0", "0")
 
 
-RESOLVED = "the name is looked up in the patched module, so what stands there now passes for the original"
-
-
-@pytest.mark.xfail(reason=RESOLVED)
 @pytest.mark.parametrize(
     "patch, function",
     [
