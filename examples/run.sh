@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds Cuvil, and runs the two examples.
+# Installs what is missing, builds Cuvil, and runs the examples.
 set -euo pipefail
 # shellcheck source=examples/setup.sh
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
@@ -8,7 +8,7 @@ setup_system build
 setup_venv examples
 setup_package
 
-for example in quickstart digits; do
+for example in quickstart digits dask_workers; do
   printf '\n== examples/%s.py\n' "$example"
   "$venv/bin/python" "examples/$example.py"
 done

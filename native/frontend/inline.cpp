@@ -23,10 +23,10 @@ Result<WalkedFunction*> Interpreter::walked(PyObject* function, int32_t source) 
   auto f = std::make_unique<WalkedFunction>();
   f->function = PyRef::borrow(function);
   f->source = source;
-  f->code = CUVIL_ATTR(function, "__code__");
   f->globals = CUVIL_ATTR(function, "__globals__");
   PyRef name = attr_or_null(function, CUVIL_NAME("__name__"));
   f->name = name ? to_string(name.get()) : "function";
+  f->code = recall_file(function) ? CUVIL_ATTR(function, "__code__") : PyRef();
   if (!f->code || !f->globals) {
     keep_exception();
     return make_error(ErrorClass::kPython, {});

@@ -334,6 +334,14 @@ std::string enclosing_class(PyObject* function) {
 
 }  // namespace
 
+bool recall_file(PyObject* function) {
+  PyRef known = loaded_module("cuvil._pickle");
+  PyRef code = attr_or_null(function, CUVIL_NAME("__code__"));
+  PyRef file = code ? attr_or_null(code.get(), CUVIL_NAME("co_filename")) : PyRef();
+  if (!known || !file || to_string(file.get()) != "<dynamic-code>") return true;
+  return bool(PyRef::steal(PyObject_CallMethod(known.get(), "recall_file", "O", function)));
+}
+
 Result<> find_source(WalkedFunction& f) {
   PyRef file = attr_or_null(f.code.get(), CUVIL_NAME("co_filename"));
   f.file = file ? to_string(file.get()) : std::string();

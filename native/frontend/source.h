@@ -22,6 +22,10 @@ struct WalkedFunction {
   int32_t line_offset = 0;  // line in the file = node's line + line_offset
 };
 
+// cloudpickle forgets which file a function is from: its code gets the name back if a compiled function
+// came with that file (cuvil/_pickle.py). False with the indicator set.
+bool recall_file(PyObject* function);
+
 // Fills file, node and line_offset from code. UnsupportedError if there is no source, or if it
 // compiles to other code than the function's.
 Result<> find_source(WalkedFunction& f);

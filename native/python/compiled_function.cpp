@@ -116,9 +116,9 @@ PyGetSetDef getset[] = {
 };
 #undef CUVIL_FORWARD
 
-// Pickled by reference: the name under which it can be imported.
 PyObject* reduce(PyObject* o, PyObject*) {
-  return get_forwarded(o, const_cast<char*>("__qualname__"));
+  PyRef reduce = imported("cuvil._pickle", "reduce");
+  return reduce ? PyObject_CallOneArg(reduce.get(), o) : nullptr;
 }
 
 PyObject* same(PyObject* o, PyObject*) {

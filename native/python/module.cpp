@@ -123,7 +123,15 @@ PyObject* make(PyObject*, PyObject* args, PyObject* kwargs) {
   state->options.cache = cache != 0;
   state->disabled = knobs->disable;
   if (!read_hints(hints, &state->options)) return nullptr;
+  state->hints = PyRef::borrow(hints);
+  state->keywords = kwargs ? PyRef::borrow(kwargs) : PyRef::steal(PyDict_New());
+  if (!state->keywords) return nullptr;
   return new_compiled_function(std::move(state));
+}
+
+PyObject* arguments(PyObject*, PyObject* o) {
+  State* s = state_of(o);
+  return s ? Py_BuildValue("(OO)", s->hints.get(), s->keywords.get()) : nullptr;
 }
 
 // ---- looking at them
@@ -475,6 +483,8 @@ PyObject* knobs(PyObject*, PyObject*) {
 PyMethodDef functions[] = {
     {"make", reinterpret_cast<PyCFunction>(make), METH_VARARGS | METH_KEYWORDS,
      "make(function, hints, device='cpu', target_cpu='', cache=True) -> CompiledFunction"},
+    {"arguments", arguments, METH_O,
+     "arguments(function) -> (dict, dict): the hints and the keywords that make was given"},
     {"specialisations", specialisations, METH_O,
      "specialisations(function) -> list of dict, one a specialisation"},
     {"artifact_bytes", artifact_bytes, METH_VARARGS,

@@ -32,6 +32,8 @@ int Kept::traverse(visitproc visit, void* arg) const {
 
 int State::traverse(visitproc visit, void* arg) const {
   Py_VISIT(function.get());
+  Py_VISIT(hints.get());
+  Py_VISIT(keywords.get());
   Py_VISIT(code.get());
   for (const auto* list : {&entries, &retired})
     for (const auto& e : *list) {

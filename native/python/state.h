@@ -77,6 +77,7 @@ class State {
 
   PyRef function;
   Options options;
+  PyRef hints, keywords;  // the options as dicts, to make another one when it is unpickled
   Binder binder;
   PyRef code;  // the code object that all of the below is about
   artifact::Hash code_hash{};
