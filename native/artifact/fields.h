@@ -31,7 +31,7 @@ template <>
 inline constexpr size_t kEnumCount<Source::Kind> = static_cast<size_t>(Source::Kind::kMethodSelf) +
                                                    1;
 template <>
-inline constexpr size_t kEnumCount<Guard::Kind> = static_cast<size_t>(Guard::Kind::kMissing) + 1;
+inline constexpr size_t kEnumCount<Guard::Kind> = static_cast<size_t>(Guard::Kind::kKeys) + 1;
 template <> inline constexpr size_t kEnumCount<AliasPredicate::Relation> =
     static_cast<size_t>(AliasPredicate::Relation::kSame) + 1;
 template <> inline constexpr size_t kEnumCount<ResultSpec::Form> =

@@ -163,6 +163,7 @@ struct Guard {
     kLength,     // len() equals value.integer, exact list/tuple/dict only
     kIdentity,   // is Response::identities[slot]; memory only
     kMissing,    // evaluating the source fails (no such attribute or key)
+    kKeys,       // iterating gives the items of the tuple `value`, in order; exact dict, set, frozenset only
   };
   Kind kind = Kind::kValue;
   uint32_t source = 0;

@@ -437,7 +437,7 @@ Result<Value> Interpreter::builtin_isinstance(const Arguments& args, const Node&
   PyRef cls = class_of(v);
   if (!classes || !cls) return unsupported("isinstance() of " + describe(v), {}, n);
   if (const Static* s = v.get<Static>()) {
-    if (s->source >= 0) capture_.guard_type(s->source, s->object.get());
+    guard_class_of(*s);
     int r = PyObject_IsInstance(s->object.get(), classes->get());
     if (r < 0) return python_error(n);
     return static_bool(r == 1);
@@ -447,12 +447,42 @@ Result<Value> Interpreter::builtin_isinstance(const Arguments& args, const Node&
   return static_bool(r == 1);
 }
 
+Result<Value> Interpreter::builtin_issubclass(const Arguments& args, const Node& n) {
+  CUVIL_EXPECT(args.positional.size() == 2, "issubclass expected 2 arguments");
+  CUVIL_TRY(std::optional<PyRef> cls, as_object(args.positional[0], n));
+  CUVIL_TRY(std::optional<PyRef> classes, as_object(args.positional[1], n));
+  if (!cls || !classes) return unsupported("issubclass() of " + describe(args.positional[0]), {}, n);
+  int r = PyObject_IsSubclass(cls->get(), classes->get());
+  if (r < 0) return python_error(n);
+  if (const Static* s = args.positional[0].get<Static>(); s && PyType_Check(cls->get()))
+    capture_.guard_bases(s->source, cls->get());
+  return static_bool(r == 1);
+}
+
+void Interpreter::guard_class_of(const Static& s) {
+  if (s.source < 0) return;
+  capture_.guard_bases(capture_.source(Capture::Kind::kType, s.source),
+                       reinterpret_cast<PyObject*>(Py_TYPE(s.object.get())));
+}
+
+// For what a class defines: one that Python code made may be another in another process.
+void Interpreter::guard_contents_of_class(const Static& s) {
+  if (s.source < 0) return;
+  PyTypeObject* type = Py_TYPE(s.object.get());
+  capture_.guard_type(s.source, s.object.get());
+  if (PyType_GetFlags(type) & Py_TPFLAGS_HEAPTYPE)
+    capture_.guard_identity(capture_.source(Capture::Kind::kType, s.source),
+                            reinterpret_cast<PyObject*>(type));
+}
+
 Result<Value> Interpreter::builtin_type(const Arguments& args, const Node& n) {
   CUVIL_EXPECT(args.positional.size() == 1, "type() takes one argument in a compiled function");
   if (const Static* s = args.positional[0].get<Static>(); s && s->source >= 0)
     capture_.guard_type(s->source, s->object.get());
   PyRef cls = class_of(args.positional[0]);
   if (!cls) return unsupported("type() of " + describe(args.positional[0]), {}, n);
+  if (const Static* s = args.positional[0].get<Static>(); s && s->source >= 0)
+    return Value(Static{std::move(cls), capture_.source(Capture::Kind::kType, s->source)});
   return static_of(std::move(cls));
 }
 
@@ -494,7 +524,7 @@ Result<Value> Interpreter::builtin_callable(const Arguments& args, const Node& n
   CUVIL_EXPECT(args.positional.size() == 1, "callable() takes exactly one argument");
   const Value& v = args.positional[0];
   if (const Static* s = v.get<Static>()) {
-    if (s->source >= 0) capture_.guard_type(s->source, s->object.get());
+    guard_contents_of_class(*s);
     return static_bool(PyCallable_Check(s->object.get()));
   }
   return static_bool(v.is<std::shared_ptr<LocalFunction>>() || v.is<BoundMethod>());

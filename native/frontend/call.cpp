@@ -145,6 +145,11 @@ Result<Value> Interpreter::call_static(const Static& callee, Arguments args, con
     if (fields && PyTuple_Check(fields.get()) &&
         PyObject_IsSubclass(o, reinterpret_cast<PyObject*>(&PyTuple_Type)) == 1) {
       CUVIL_CHECK(use(callee, n));
+      int32_t of_defaults = -1;
+      if (callee.source >= 0) {
+        capture_.guard_object(capture_.attribute(callee.source, "_fields"), fields.get());
+        of_defaults = capture_.attribute(callee.source, "_field_defaults");
+      }
       Value made = make_container(Container::Kind::kNamedTuple, args.positional);
       Container& c = *made.container();
       c.type = callee;
@@ -160,7 +165,12 @@ Result<Value> Interpreter::call_static(const Static& callee, Arguments args, con
         if (!d)
           return fail(ErrorClass::kTypeError,
                       path + "() missing 1 required positional argument: '" + name + "'", {}, n);
-        c.items.push_back(wrap(PyRef::borrow(d)));
+        std::optional<artifact::Const> key =
+            const_of(PyTuple_GetItem(fields.get(), static_cast<Py_ssize_t>(k)));
+        int32_t source =
+            of_defaults < 0 ? -1 : capture_.source(Capture::Kind::kItem, of_defaults, 0, {}, key);
+        CUVIL_TRY(Value value, load(PyRef::borrow(d), source, n));
+        c.items.push_back(std::move(value));
       }
       if (args.positional.size() + args.keywords.size() > count)
         return fail(ErrorClass::kTypeError, path + "() got too many arguments", {}, n);
@@ -273,6 +283,10 @@ Result<ops::ArgValue> Interpreter::to_arg(const Value& v, const Node& n) {
     return unsupported(describe(v) + " is of a subclass of " + (PyLong_Check(o) ? "int" : "float") +
                            " with operators of its own",
                        "pass a plain number", n);
+  if (is_strong_number(o)) {
+    CUVIL_TRY(Tensor t, as_tensor(v, n));
+    return to_arg(Value(t), n);
+  }
   if (PyLong_Check(o)) {
     if (std::optional<int64_t> i = to_int64(o)) return ArgValue(*i);
     const double real = PyLong_AsDouble(o);

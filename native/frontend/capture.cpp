@@ -94,6 +94,44 @@ void Capture::guard_identity(int32_t source, PyObject* object) {
   }
 }
 
+namespace {
+
+// Whether sets of such objects are walked in the same order by all processes: hashes of numbers are of the
+// value, those of texts of the process.
+bool hashes_alike(PyObject* o) {
+  return PyBool_Check(o) || is_exactly(o, &PyLong_Type) || is_exactly(o, &PyFloat_Type);
+}
+
+}  // namespace
+
+bool Capture::guard_keys(int32_t source, PyObject* object) {
+  PyRef keys = PyRef::steal(PySequence_Tuple(object));
+  if (!keys) PyErr_Clear();
+  std::optional<Const> value = keys ? const_of(keys.get()) : std::nullopt;
+  if (!value) return false;
+  if (!PyDict_Check(object)) note_order_of(keys.get());
+  if (Guard* g = add(Guard::Kind::kKeys, source)) g->value = std::move(*value);
+  return true;
+}
+
+void Capture::note_order_of(PyObject* set) {
+  PyRef it = PyRef::steal(PyObject_GetIter(set));
+  while (PyRef item = it ? PyRef::steal(PyIter_Next(it.get())) : PyRef())
+    facts_.memory_only = facts_.memory_only || !hashes_alike(item.get());
+  PyErr_Clear();
+}
+
+void Capture::guard_bases(int32_t source, PyObject* type) {
+  if (source < 0) return;
+  guard_object(source, type);
+  PyRef bases = attr_or_null(type, CUVIL_NAME("__mro__"));
+  std::optional<Const> names = bases ? const_of(bases.get()) : std::nullopt;
+  if (names)
+    guard_value(attribute(source, "__mro__"), std::move(*names));
+  else
+    guard_identity(source, type);
+}
+
 void Capture::guard_missing(int32_t source) { add(Guard::Kind::kMissing, source); }
 
 void Capture::guard_type(int32_t source, PyObject* object) {
@@ -110,6 +148,7 @@ Guard& Capture::guard_array(int32_t source, uint32_t slot) {
 
 void Capture::guard_object(int32_t source, PyObject* object) {
   if (source < 0 || fixed_.count(source)) return;
+  if (is_exactly(object, &PySet_Type) && guard_keys(source, object)) return;
   std::optional<Const> c = const_of(object);
   if (c && c->kind != Const::Kind::kQualified) return guard_value(source, std::move(*c));
   if (std::optional<std::string> name = qualified_name(object))

@@ -40,6 +40,12 @@ class Capture {
   void guard_length(int32_t source, int64_t length);
   void guard_identity(int32_t source, PyObject* object);
   void guard_missing(int32_t source);
+  // The keys of a dict or the items of a set, in order. False if they are no constants.
+  bool guard_keys(int32_t source, PyObject* object);
+  // A set made by the function is walked: kept in memory only if other processes may walk it otherwise.
+  void note_order_of(PyObject* set);
+  // What a class is, beyond its name: its bases by name, or itself.
+  void guard_bases(int32_t source, PyObject* type);
   void guard_type(int32_t source, PyObject* object);
   artifact::Guard& guard_array(int32_t source, uint32_t slot);
   // Value, qualified name or identity, whichever says the most that another process can check.

@@ -108,23 +108,19 @@ Result<Values> Interpreter::items_of_static(const Static& s, const Node& n) {
     if (!exact && !PyTuple_Check(o))
       return unsupported("iterating over a " + type_name(o) + " from outside",
                          "use a plain list, tuple or dict", n);
+    if (dict) {
+      if (!capture_.guard_keys(s.source, o))
+        return unsupported("iterating over a dict from outside whose keys are no constants",
+                           "use numbers or texts as keys", n);
+      PyObject *key = nullptr, *value = nullptr;
+      Py_ssize_t at = 0;
+      while (PyDict_Next(o, &at, &key, &value)) items.push_back(wrap(PyRef::borrow(key)));
+      return items;
+    }
     if (exact)
       capture_.guard_length(s.source, PyObject_Size(o));
     else
       capture_.guard_type(s.source, o);  // a named tuple
-    if (dict) {
-      // Iterating gives keys; each is guarded by being there, and their number is.
-      PyObject *key = nullptr, *value = nullptr;
-      Py_ssize_t at = 0;
-      while (PyDict_Next(o, &at, &key, &value)) {
-        if (std::optional<artifact::Const> k = const_of(key))
-          capture_.guard_type(capture_.source(Capture::Kind::kItem, s.source, 0, {}, k), value);
-        else
-          capture_.guard_identity(s.source, o);
-        items.push_back(wrap(PyRef::borrow(key)));
-      }
-      return items;
-    }
     for (Py_ssize_t i = 0; i < PySequence_Size(o); ++i) {
       artifact::Const key;
       key.kind = artifact::Const::Kind::kInt;
@@ -137,7 +133,14 @@ Result<Values> Interpreter::items_of_static(const Static& s, const Node& n) {
     }
     return items;
   }
-  CUVIL_CHECK(use(s, n));
+  if (s.source >= 0 && PyAnySet_Check(o)) {
+    if (!(is_exactly(o, &PySet_Type) || is_exactly(o, &PyFrozenSet_Type)) ||
+        !capture_.guard_keys(s.source, o))
+      return unsupported("iterating over a " + type_name(o) + " from outside",
+                         "use a set of numbers or texts, or a tuple", n);
+  } else {
+    CUVIL_CHECK(use(s, n));
+  }
   PyRef it = PyRef::steal(PyObject_GetIter(o));
   if (!it) return python_error(n);
   while (PyRef item = PyRef::steal(PyIter_Next(it.get()))) {
@@ -153,6 +156,14 @@ Result<Values> Interpreter::items_of_static(const Static& s, const Node& n) {
 
 Result<Values> Interpreter::items_of(const Value& v, const Node& n) {
   if (const Container* c = v.container()) {
+    if (c->kind == Container::Kind::kSet) {
+      // In the order of a set of this process, which may be another in another one.
+      CUVIL_TRY(std::optional<PyRef> set, as_object(v, n));
+      if (!set) return set_of_traced(n);
+      const Static made{*set, -1};
+      capture_.note_order_of(set->get());
+      return items_of_static(made, n);
+    }
     if (c->kind != Container::Kind::kDict) return c->items;
     Values keys;
     for (const PyRef& k : c->keys) keys.push_back(wrap(k));

@@ -26,6 +26,7 @@ Result<Value> Interpreter::eval(const Node& n) {
       auto kind = n.kind() == NodeKind::kTuple  ? Container::Kind::kTuple
                   : n.kind() == NodeKind::kList ? Container::Kind::kList
                                                 : Container::Kind::kSet;
+      if (kind == Container::Kind::kSet) return make_set(std::move(items), n);
       return make_container(kind, std::move(items));
     }
     case NodeKind::kDict: return eval_dict(n);
@@ -284,6 +285,16 @@ Result<Value> Interpreter::attribute_of(const Value& value, const std::string& n
   return unsupported("the attribute `." + name + "` of " + describe(value), {}, n);
 }
 
+namespace {
+
+bool decides_its_truth(PyObject* o) {
+  for (int slot : {Py_nb_bool, Py_mp_length, Py_sq_length})
+    if (PyType_GetSlot(Py_TYPE(o), slot)) return true;
+  return false;
+}
+
+}  // namespace
+
 Result<bool> Interpreter::truth(const Value& v, const Node& n, const char* construct,
                                 const char* advice) {
   if (const Static* s = v.get<Static>()) {
@@ -292,8 +303,15 @@ Result<bool> Interpreter::truth(const Value& v, const Node& n, const char* const
       if (is_exactly(o, &PyList_Type) || is_exactly(o, &PyDict_Type) ||
           is_exactly(o, &PyTuple_Type))
         capture_.guard_length(s->source, PyObject_Size(o));
+      else if (is_exactly(o, &PySet_Type) || PyLong_Check(o) || PyFloat_Check(o) ||
+               PyUnicode_Check(o))
+        CUVIL_CHECK(use(*s, n));
+      else if (decides_its_truth(o))
+        return unsupported(std::string(construct) + " on " + describe(v) +
+                               ", whose class defines __bool__ or __len__",
+                           "compare an attribute of it, or its length", n);
       else
-        capture_.guard_type(s->source, o);
+        guard_contents_of_class(*s);
     } else {
       CUVIL_CHECK(use(*s, n));
     }
@@ -454,10 +472,7 @@ Result<Value> Interpreter::eval_comprehension(const Node& n) {
   scope->comprehension = true;
   frames_.push_back(scope);
   const bool dict = n.kind() == NodeKind::kDictComp;
-  Value out = make_container(dict                             ? Container::Kind::kDict
-                             : n.kind() == NodeKind::kSetComp ? Container::Kind::kSet
-                                                              : Container::Kind::kList,
-                             {});
+  Value out = make_container(dict ? Container::Kind::kDict : Container::Kind::kList, {});
   Result<> r = comprehend(n.children(CUVIL_NAME("generators")), 0, [&]() -> Result<> {
     if (dict) {
       CUVIL_TRY(Value key, eval(n.child(CUVIL_NAME("key"))));
@@ -470,7 +485,26 @@ Result<Value> Interpreter::eval_comprehension(const Node& n) {
   });
   frames_.pop_back();
   if (!r.ok()) return std::move(r.error());
+  if (n.kind() == NodeKind::kSetComp) return make_set(std::move(out.container()->items), n);
   return out;
+}
+
+// Without duplicates, which only values that are known now can be seen to be.
+Result<Value> Interpreter::make_set(Values items, const Node& n) {
+  Values distinct;
+  PyRef seen = PyRef::steal(PySet_New(nullptr));
+  for (Value& v : items) {
+    CUVIL_TRY(std::optional<PyRef> o, as_object(v, n));
+    if (!o) return set_of_traced(n);
+    const int known = PySet_Contains(seen.get(), o->get());
+    if (known < 0 || PySet_Add(seen.get(), o->get()) < 0) return python_error(n);
+    if (!known) distinct.push_back(std::move(v));
+  }
+  return make_container(Container::Kind::kSet, std::move(distinct));
+}
+
+Error Interpreter::set_of_traced(const Node& n) {
+  return unsupported("a set of values that are known at run time only", "use a tuple or a list", n);
 }
 
 Result<Value> Interpreter::eval_joined_string(const Node& n) {

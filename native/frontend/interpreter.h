@@ -109,6 +109,8 @@ class Interpreter {
   Result<Value> eval_if_exp(const Node& n);
   Result<Value> eval_dict(const Node& n);
   Result<Value> eval_lambda(const Node& n);
+  Result<Value> make_set(Values items, const Node& n);
+  Error set_of_traced(const Node& n);
   Result<Value> eval_comprehension(const Node& n);
   Result<> comprehend(const std::vector<Node>& generators, size_t k,
                       const std::function<Result<>()>& body);
@@ -180,6 +182,8 @@ class Interpreter {
   Result<Value> any_all(const Arguments& args, bool any, const Node& n);
   PyRef class_of(const Value& v);
   Result<Value> to_sequence(const Value& v, Container::Kind kind, const Node& n);
+  void guard_class_of(const Static& s);
+  void guard_contents_of_class(const Static& s);
   const Builtin* find_builtin(PyObject* object);
 
   // ---- containers.cpp

@@ -118,6 +118,20 @@ inline bool has_own_arithmetic(PyObject* o) {
   return false;
 }
 
+// An int or float of a subclass, where NumPy takes it for a NumPy number and not for a Python one. Not all
+// versions do, so NumPy is asked.
+inline bool is_strong_number(PyObject* o) {
+  if (is_exactly(o, &PyLong_Type) || is_exactly(o, &PyFloat_Type) || PyBool_Check(o)) return false;
+  if (!PyLong_Check(o) && !PyFloat_Check(o)) return false;
+  if (PyObject_HasAttrString(o, "dtype")) return false;  // np.float64
+  PyObject* numpy = PyDict_GetItemString(PyImport_GetModuleDict(), "numpy");
+  PyRef half = PyRef::steal(numpy ? PyObject_GetAttrString(numpy, "float16") : nullptr);
+  PyRef one = PyRef::steal(half ? PyObject_CallFunction(half.get(), "i", 1) : nullptr);
+  PyRef product = PyRef::steal(one ? PyNumber_Multiply(one.get(), o) : nullptr);
+  PyErr_Clear();
+  return product && Py_TYPE(product.get()) != Py_TYPE(one.get());
+}
+
 // An object that NumPy would ask, or whose own operators an array would give way to.
 inline bool takes_part_in_arithmetic(PyObject* o) {
   for (const char* name :

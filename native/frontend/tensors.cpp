@@ -128,14 +128,16 @@ Result<Tensor> Interpreter::as_tensor(const Value& v, const Node& n) {
     CUVIL_CHECK(use(*s, n));
     PyObject* o = s->object.get();
     if (PyBool_Check(o)) return fresh(b.constant_int(DType::kBool, o == Py_True), ops::Weak::kBool);
+    const bool strong = is_strong_number(o);
     if (PyLong_Check(o)) {
       if (std::optional<int64_t> i = to_int64(o))
-        return fresh(b.constant_int(DType::kI64, *i), ops::Weak::kInt);
+        return fresh(b.constant_int(DType::kI64, *i), strong ? ops::Weak::kNo : ops::Weak::kInt);
       return fail(ErrorClass::kOverflowError, "Python int too large to convert to C long",
                   "use an int that fits 64 bits", n);
     }
     if (PyFloat_Check(o))
-      return fresh(b.constant(DType::kF64, PyFloat_AsDouble(o)), ops::Weak::kFloat);
+      return fresh(b.constant(DType::kF64, PyFloat_AsDouble(o)),
+                   strong ? ops::Weak::kNo : ops::Weak::kFloat);
     if (PyObject_HasAttrString(o, "dtype") && PyObject_HasAttrString(o, "tobytes")) {
       CUVIL_TRY(Value c, constant_array(o, n));
       return *c.get<Tensor>();

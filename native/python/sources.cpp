@@ -76,7 +76,7 @@ bool Captured::prepare(const artifact::Artifact& a, std::vector<PyRef> identitie
   }
   for (const Guard& g : a.guards) {
     Test t{g.kind, {}, {}, g.value.integer, &g};
-    if (g.kind == Guard::Kind::kValue) {
+    if (g.kind == Guard::Kind::kValue || g.kind == Guard::Kind::kKeys) {
       t.expected = to_object(g.value);
       if (!t.expected) PyErr_Clear();  // a type whose module is not loaded: holds nowhere yet
     } else if (g.kind == Guard::Kind::kIdentity) {
@@ -141,6 +141,21 @@ Captured::Check Captured::check_code(const Test& t, PyObject* value) const {
   return Check::kHolds;
 }
 
+Captured::Check Captured::check_keys(const Test& t, PyObject* value) const {
+  const bool known = PyDict_CheckExact(value) || PyAnySet_CheckExact(value);
+  if (!known || !t.expected || !PyTuple_CheckExact(t.expected.get())) return Check::kFails;
+  const Py_ssize_t n = PyTuple_GET_SIZE(t.expected.get());
+  if (PyObject_Size(value) != n) return Check::kFails;
+  // No code of the user's runs: keys are constants, and hashes are stored.
+  PyRef it = PyRef::steal(PyObject_GetIter(value));
+  for (Py_ssize_t i = 0; it && i < n; ++i) {
+    PyRef key = PyRef::steal(PyIter_Next(it.get()));
+    if (!key) break;
+    if (!same_value(key.get(), PyTuple_GET_ITEM(t.expected.get(), i))) return Check::kFails;
+  }
+  return PyErr_Occurred() ? Check::kError : Check::kHolds;
+}
+
 Captured::Check Captured::check(size_t k, PyObject* value) const {
   const Test& t = tests_[k];
   if (!value) return t.kind == Guard::Kind::kMissing ? Check::kHolds : Check::kFails;
@@ -165,6 +180,7 @@ Captured::Check Captured::check(size_t k, PyObject* value) const {
     }
     case Guard::Kind::kIdentity: return verdict(value == t.expected.get());
     case Guard::Kind::kMissing: return Check::kFails;
+    case Guard::Kind::kKeys: return check_keys(t, value);
     case Guard::Kind::kArray: return Check::kHolds;
   }
   return Check::kFails;

@@ -58,6 +58,7 @@ class Captured {
   PyObject* step(const Step& s, PyObject* function, PyObject* const* args,
                  const SourceValues& values) const;
   Check check_code(const Test& t, PyObject* value) const;
+  Check check_keys(const Test& t, PyObject* value) const;
 
   std::vector<Step> steps_;
   std::vector<Test> tests_;

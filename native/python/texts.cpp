@@ -39,6 +39,7 @@ std::string path(const artifact::Artifact& a, int32_t i) {
 std::string guard_text(const artifact::Artifact& a, const Guard& g) {
   std::string what = path(a, static_cast<int32_t>(g.source));
   switch (g.kind) {
+    case Guard::Kind::kKeys: what = "tuple(" + what + ")"; [[fallthrough]];
     case Guard::Kind::kValue: {
       PyRef v = to_object(g.value);
       if (!v) PyErr_Clear();

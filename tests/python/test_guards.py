@@ -1,0 +1,179 @@
+"""What a specialisation relies on, one kind at a time: another value is never answered with the old code."""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import enum
+import functools
+import math
+
+import cuvil
+import numpy as np
+import pytest
+
+X = np.arange(1, 5, dtype=np.float32)
+
+
+def agrees(f, *args):
+    got, want = f(*args), f.__wrapped__(*args)
+    np.testing.assert_array_equal(got, want)
+    assert np.asarray(got).dtype == np.asarray(want).dtype
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "other", "function"),
+    [
+        (np, "maximum", np.minimum, lambda x: np.maximum(x, 2)),
+        (np, "sum", np.max, lambda x: np.sum(x)),
+        (np, "abs", np.negative, lambda x: np.abs(x)),
+        (np, "clip", lambda x, a, b: x + a, lambda x: np.clip(x, 2, 3)),
+        (math, "sqrt", lambda v: v, lambda x: x * math.sqrt(4.0)),
+        (builtins, "abs", lambda v: v, lambda x: abs(-x)),
+        (builtins, "max", builtins.min, lambda x: x * max(1, 2)),
+    ],
+    ids=["maximum", "sum", "abs", "clip", "sqrt", "builtin abs", "builtin max"],
+)
+def test_patched_functions(monkeypatch, where, name, other, function):
+    f = cuvil.jit(function)
+    with monkeypatch.context() as patch:
+        patch.setattr(where, name, other)
+        agrees(f, X)
+    agrees(f, X)
+    with monkeypatch.context() as patch:
+        patch.setattr(where, name, other)
+        agrees(f, X)
+    agrees(cuvil.jit(function), X)
+
+
+def test_a_wrapper_that_bears_the_name_of_what_it_wraps(monkeypatch):
+    original = np.sum
+
+    @functools.wraps(original)
+    def doubled(x):
+        return original(x) * 2
+
+    monkeypatch.setattr(np, "sum", doubled)
+    f = cuvil.jit(lambda x: np.sum(x))
+    try:
+        agrees(f, X)
+    except cuvil.UnsupportedError:
+        pass  # the original is not found where it was
+
+
+Pair = collections.namedtuple("Pair", "a b", defaults=(1,))
+
+
+def test_fields_and_defaults_of_named_tuples(monkeypatch):
+    f = cuvil.jit(lambda x: Pair(x).b * x + Pair(x, 3).a)
+    agrees(f, X)
+    monkeypatch.setitem(globals(), "Pair", collections.namedtuple("Pair", "a b", defaults=(2,)))
+    agrees(f, X)
+    monkeypatch.setitem(globals(), "Pair", collections.namedtuple("Pair", "b a", defaults=(5,)))
+    f2 = cuvil.jit(lambda x: Pair(x, 2 * x).a)
+    agrees(f2, X)
+
+
+def test_truth_of_objects():
+    class Plain:
+        pass
+
+    class Decides:
+        def __init__(self, value):
+            self.value = value
+
+        def __bool__(self):
+            return self.value
+
+    class Sized:
+        def __len__(self):
+            return 0
+
+    plain, decides, sized = Plain(), Decides(True), Sized()
+    agrees(cuvil.jit(lambda x: x * 2 if plain else x), X)
+    for o in decides, sized:
+        f = cuvil.jit(lambda x, o=o: x * 2 if o else x)
+        with pytest.raises(cuvil.UnsupportedError, match="defines __bool__ or __len__") as caught:
+            f(X)
+        assert "compare an attribute" in str(caught.value)
+    filled = {1, 2}
+    f = cuvil.jit(lambda x: x * 2 if filled else x)
+    agrees(f, X)
+    filled.clear()
+    agrees(f, X)
+
+
+def test_the_order_of_a_dict():
+    scales = {"a": 2, "b": 3}
+
+    @cuvil.jit
+    def f(x):
+        for key in scales:
+            x = x * scales[key] + 1
+        return x
+
+    agrees(f, X)
+    scales["a"] = scales.pop("a")  # moved to the end
+    agrees(f, X)
+    scales["c"] = 7
+    agrees(f, X)
+
+
+def test_sets_are_sets():
+    numbers, names = {8, 3, 1}, frozenset(["a", "bb", "ccc"])
+    agrees(cuvil.jit(lambda x: x * len({1, 1}) + sum({2, 2})), X)
+    agrees(cuvil.jit(lambda x: x * len({k // 2 for k in range(6)})), X)
+
+    @cuvil.jit
+    def f(x):
+        for k in {8, 3, 1}:
+            x = x * k + 1
+        for k in numbers:
+            x = x * k + 1
+        for k in names:
+            x = x * len(k) + 1
+        return x * 2 if 3 in numbers else x
+
+    agrees(f, X)
+    numbers.remove(3)
+    agrees(f, X)
+    numbers.add(16)
+    agrees(f, X)
+    with pytest.raises(cuvil.UnsupportedError, match="a set of values that are known at run time only"):
+        cuvil.jit(lambda n: np.ones(3) * len({n, 2}))(5)
+
+
+class Shade(enum.IntEnum):
+    DARK = 2
+
+
+class Real(float):
+    pass
+
+
+@pytest.mark.parametrize("k", [Shade.DARK, Real(2.5)], ids=["int", "float"])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1", "i8"])
+def test_numbers_of_a_subclass(k, dtype):
+    x = np.arange(4).astype(dtype)
+    agrees(cuvil.jit(lambda x: x * k), x)
+    agrees(cuvil.jit(lambda x: np.maximum(x, k) + x), x)
+    agrees(cuvil.jit(lambda x: x * (k + 1)), x)  # Python's own arithmetic
+    agrees(cuvil.jit(lambda x, k: x - k), x, k)
+
+
+def test_bases_and_names_of_classes():
+    class Base:
+        pass
+
+    class Other(Base):
+        pass
+
+    o = Other()
+    f = cuvil.jit(lambda x: x * (2 if isinstance(o, Base) else 3) + len(type(o).__name__))
+    agrees(f, X)
+    Other.__name__ = "Renamed"
+    agrees(f, X)
+    o.__class__ = type("Third", (), {})
+    agrees(f, X)
+    agrees(cuvil.jit(lambda x: x * 2 if issubclass(Other, Base) else x), X)
+    agrees(cuvil.jit(lambda x: x * 2 if callable(o) else x), X)
