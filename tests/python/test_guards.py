@@ -46,6 +46,7 @@ def test_patched_functions(monkeypatch, where, name, other, function):
     agrees(cuvil.jit(function), X)
 
 
+@pytest.mark.filterwarnings("ignore::cuvil.CuvilPerformanceWarning")
 def test_a_wrapper_that_bears_the_name_of_what_it_wraps(monkeypatch):
     original = np.sum
 
