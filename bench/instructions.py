@@ -128,7 +128,9 @@ def main() -> None:
     if options.write:
         KEPT.write_text(json.dumps({"versions": versions(), "instructions": counts}, indent=2) + "\n")
     if options.check and moved:
-        sys.exit(f"more than {TOLERANCE:.0%} from what is kept: {', '.join(moved)} (--write keeps the new counts)")
+        sys.exit(
+            f"more than {TOLERANCE:.0%} from what is kept: {', '.join(moved)} (--write keeps the new counts)"
+        )
 
 
 if __name__ == "__main__":

@@ -105,8 +105,7 @@ void visit(V& v, T& x) {
   v(x.key, x.build_id, x.target, x.min_services_size, x.memory_only, x.releases_gil, x.cost_ns,
     x.call_shape, x.arguments, x.symbols, x.predicates, x.aliases, x.sources, x.guards,
     x.array_slots, x.scalar_slots, x.results, x.tree, x.constants, x.exprs, x.functions, x.sites,
-    x.arena_bytes, x.schedule_text, x.memory_text, x.entry_offset,
-    x.code_symbols);
+    x.arena_bytes, x.schedule_text, x.memory_text, x.entry_offset, x.code_symbols);
 }
 
 }  // namespace cuvil::artifact

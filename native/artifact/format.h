@@ -160,10 +160,10 @@ struct Guard {
     kQualified,  // is the object named value.text
     kCode,       // a Python function whose code hash is `hash`
     kArray,      // an array with `array` and `shape`; it fills array slot `slot`
-    kLength,     // len() equals value.integer, exact list/tuple/dict only
+    kLength,     // len() equals value.integer; a tuple (of any class), exact list or dict
     kIdentity,   // is Response::identities[slot]; memory only
     kMissing,    // evaluating the source fails (no such attribute or key)
-    kKeys,       // iterating gives the items of the tuple `value`, in order; exact dict, set, frozenset only
+    kKeys,  // iterating gives the items of the tuple `value`, in order; exact dict, set, frozenset only
   };
   Kind kind = Kind::kValue;
   uint32_t source = 0;

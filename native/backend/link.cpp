@@ -15,7 +15,6 @@
 
 #include <algorithm>
 
-
 namespace cuvil::backend {
 namespace {
 

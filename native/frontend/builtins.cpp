@@ -33,9 +33,8 @@ const Interpreter::Builtin* Interpreter::find_builtin(PyObject* object) {
   static std::unordered_map<PyObject*, const Builtin*> found;
   auto it = found.find(object);
   if (it == found.end()) {
-    std::string name = own_name(object, places, *request_.tools, [](std::string_view dotted) {
-      return by_name.count(dotted) > 0;
-    });
+    std::string name = own_name(object, places, *request_.tools,
+                                [](std::string_view dotted) { return by_name.count(dotted) > 0; });
     if (name.empty()) return nullptr;
     name[name.find(':')] = '.';
     Py_INCREF(object);  // kept for ever: identity must not be reused
@@ -57,11 +56,14 @@ Result<Value> Interpreter::builtin_len(const Arguments& args, const Node& n) {
   const Value& v = args.positional[0];
   if (const Static* s = v.get<Static>()) {
     PyObject* o = s->object.get();
-    if (s->source >= 0 && (is_exactly(o, &PyList_Type) || is_exactly(o, &PyDict_Type) ||
-                           is_exactly(o, &PyTuple_Type)))
-      capture_.guard_length(s->source, PyObject_Size(o));
-    else
+    if (s->source >= 0 &&
+        (is_exactly(o, &PyList_Type) || is_exactly(o, &PyDict_Type) || PyTuple_Check(o)))
+      capture_.guard_length(s->source, PyTuple_Check(o) ? PyTuple_Size(o) : PyObject_Size(o));
+    else if (s->source < 0 || const_of(o) || PyAnySet_Check(o))
       CUVIL_CHECK(use(*s, n));
+    else
+      return unsupported("len() of " + describe(v) + ", whose class defines __len__",
+                         "pass the length, or a list or tuple", n);
     Py_ssize_t size = PyObject_Size(o);
     if (size < 0) return python_error(n);
     return static_int(size);
@@ -442,6 +444,8 @@ Result<Value> Interpreter::builtin_isinstance(const Arguments& args, const Node&
     if (r < 0) return python_error(n);
     return static_bool(r == 1);
   }
+  if (const Container* c = v.container(); c && c->kind == Container::Kind::kNamedTuple)
+    capture_.guard_bases(c->type.source, cls.get());
   int r = PyObject_IsSubclass(cls.get(), classes->get());
   if (r < 0) return python_error(n);
   return static_bool(r == 1);
@@ -451,7 +455,8 @@ Result<Value> Interpreter::builtin_issubclass(const Arguments& args, const Node&
   CUVIL_EXPECT(args.positional.size() == 2, "issubclass expected 2 arguments");
   CUVIL_TRY(std::optional<PyRef> cls, as_object(args.positional[0], n));
   CUVIL_TRY(std::optional<PyRef> classes, as_object(args.positional[1], n));
-  if (!cls || !classes) return unsupported("issubclass() of " + describe(args.positional[0]), {}, n);
+  if (!cls || !classes)
+    return unsupported("issubclass() of " + describe(args.positional[0]), {}, n);
   int r = PyObject_IsSubclass(cls->get(), classes->get());
   if (r < 0) return python_error(n);
   if (const Static* s = args.positional[0].get<Static>(); s && PyType_Check(cls->get()))

@@ -209,6 +209,7 @@ Result<Value> Interpreter::call_pure(PyObject* callable, const Arguments& args, 
       CUVIL_TRY(fixed, specialise(*d, n));
     }
     CUVIL_TRY(std::optional<PyRef> o, as_object(fixed, n));
+    if (o && PyAnySet_Check(o->get())) capture_.note_order_of(o->get());
     if (o) return std::move(*o);
     return unsupported("`" + short_repr(callable) + "` is called with " + describe(v) +
                            ", which is known at run time only",
@@ -486,7 +487,7 @@ Result<Value> Interpreter::plain_ints(const Value& v, std::string_view parameter
     return make_container(Container::Kind::kTuple, std::move(items));
   }
   const Static* s = v.get<Static>();
-  if (s && !PyLong_Check(s->object.get()) && PyIndex_Check(s->object.get()) &&
+  if (s && !is_exactly(s->object.get(), &PyLong_Type) && PyIndex_Check(s->object.get()) &&
       !PyBool_Check(s->object.get())) {
     CUVIL_CHECK(use(*s, n));
     if (std::optional<int64_t> i = to_int64(s->object.get())) return static_int(*i);

@@ -121,6 +121,31 @@ void Capture::note_order_of(PyObject* set) {
   PyErr_Clear();
 }
 
+bool Capture::guard_items(int32_t source, PyObject* object) {
+  constexpr size_t kMostGuards = 4096;
+  const bool dict = is_exactly(object, &PyDict_Type);
+  const bool sequence = is_exactly(object, &PyList_Type) || is_exactly(object, &PyTuple_Type);
+  if ((!dict && !sequence) || facts_.guards.size() > kMostGuards) return false;
+  if (!seen_.emplace(std::pair(-1, source), 0).second) return true;  // under way: it holds itself
+  if (dict) {
+    if (!guard_keys(source, object)) return false;
+    PyObject *key = nullptr, *value = nullptr;
+    for (Py_ssize_t at = 0; PyDict_Next(object, &at, &key, &value);)
+      guard_object(this->source(Kind::kItem, source, 0, {}, const_of(key)), value);
+    return true;
+  }
+  const Py_ssize_t n = PyObject_Size(object);
+  guard_length(source, n);
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    Const key;
+    key.kind = Const::Kind::kInt;
+    key.integer = i;
+    PyRef item = PyRef::steal(PySequence_GetItem(object, i));
+    if (item) guard_object(this->source(Kind::kItem, source, 0, {}, key), item.get());
+  }
+  return true;
+}
+
 void Capture::guard_bases(int32_t source, PyObject* type) {
   if (source < 0) return;
   guard_object(source, type);
@@ -151,7 +176,9 @@ void Capture::guard_object(int32_t source, PyObject* object) {
   if (is_exactly(object, &PySet_Type) && guard_keys(source, object)) return;
   std::optional<Const> c = const_of(object);
   if (c && c->kind != Const::Kind::kQualified) return guard_value(source, std::move(*c));
-  if (std::optional<std::string> name = qualified_name(object))
+  if (guard_items(source, object)) return;
+  if (std::optional<std::string> name = qualified_name(object);
+      name && tools_->is_original(object, name->c_str()))
     return guard_qualified(source, std::move(*name));
   guard_identity(source, object);
 }

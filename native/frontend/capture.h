@@ -48,13 +48,15 @@ class Capture {
   void guard_bases(int32_t source, PyObject* type);
   void guard_type(int32_t source, PyObject* object);
   artifact::Guard& guard_array(int32_t source, uint32_t slot);
-  // Value, qualified name or identity, whichever says the most that another process can check.
+  // Of lists, dicts and tuples also the items; else value, qualified name or identity, whichever says the most that another process can check.
   void guard_object(int32_t source, PyObject* object);
   // Arguments whose value the signature fixes already.
   void mark_fixed(int32_t source) { fixed_.insert({source, true}); }
 
  private:
   artifact::Guard* add(artifact::Guard::Kind kind, int32_t source);
+  // False if the object is no list, dict or tuple that can be told by its items.
+  bool guard_items(int32_t source, PyObject* object);
 
   artifact::Artifact& facts_;
   std::vector<PyObject*>& identities_;

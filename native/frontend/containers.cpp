@@ -117,10 +117,8 @@ Result<Values> Interpreter::items_of_static(const Static& s, const Node& n) {
       while (PyDict_Next(o, &at, &key, &value)) items.push_back(wrap(PyRef::borrow(key)));
       return items;
     }
-    if (exact)
-      capture_.guard_length(s.source, PyObject_Size(o));
-    else
-      capture_.guard_type(s.source, o);  // a named tuple
+    if (!exact) capture_.guard_type(s.source, o);  // a named tuple
+    capture_.guard_length(s.source, PyTuple_Check(o) ? PyTuple_Size(o) : PyList_Size(o));
     for (Py_ssize_t i = 0; i < PySequence_Size(o); ++i) {
       artifact::Const key;
       key.kind = artifact::Const::Kind::kInt;
@@ -140,6 +138,7 @@ Result<Values> Interpreter::items_of_static(const Static& s, const Node& n) {
                          "use a set of numbers or texts, or a tuple", n);
   } else {
     CUVIL_CHECK(use(s, n));
+    if (PyAnySet_Check(o)) capture_.note_order_of(o);
   }
   PyRef it = PyRef::steal(PyObject_GetIter(o));
   if (!it) return python_error(n);

@@ -128,6 +128,7 @@ class Interpreter {
   Result<Value> eval_bin_op(const Node& n);
   Result<Value> eval_unary_op(const Node& n);
   Result<Value> eval_compare(const Node& n);
+  Result<Value> beside(const Value& v, const Value& other, const Node& n);
   Result<Value> binary(NodeKind op, const Value& a, const Value& b, const Node& n);
   Result<Value> unary(NodeKind op, const Value& a, const Node& n);
   Result<Value> compare(NodeKind op, const Value& a, const Value& b, const Node& n);

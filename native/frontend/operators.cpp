@@ -73,14 +73,30 @@ bool is_static_float(const Value& v) {
 
 }  // namespace
 
+// Python's own arithmetic: beside a run-time int or float a number of a subclass is a plain one.
+Result<Value> Interpreter::beside(const Value& v, const Value& other, const Node& n) {
+  const Static* s = v.get<Static>();
+  const Tensor* t = other.get<Tensor>();
+  const bool python = other.is<ir::Dim>() || (t && t->weak != ops::Weak::kNo);
+  if (!s || !python || !is_strong_number(s->object.get())) return v;
+  CUVIL_CHECK(use(*s, n));
+  PyObject* o = s->object.get();
+  PyRef plain = PyRef::steal(PyLong_Check(o) ? PyNumber_Long(o) : PyNumber_Float(o));
+  if (!plain) return python_error(n);
+  return static_of(std::move(plain));
+}
+
 Result<Value> Interpreter::eval_bin_op(const Node& n) {
   CUVIL_TRY(Value a, eval(n.child(CUVIL_NAME("left"))));
   CUVIL_TRY(Value b, eval(n.child(CUVIL_NAME("right"))));
   return binary(n.child(CUVIL_NAME("op")).kind(), a, b, n);
 }
 
-Result<Value> Interpreter::binary(NodeKind op, const Value& a, const Value& b, const Node& n) {
+Result<Value> Interpreter::binary(NodeKind op, const Value& given_a, const Value& given_b,
+                                  const Node& n) {
   const BinaryRow& row = binary_row(op);
+  CUVIL_TRY(const Value a, beside(given_a, given_b, n));
+  CUVIL_TRY(const Value b, beside(given_b, given_a, n));
   if (a.is<Tensor>() || b.is<Tensor>()) return call_operator(row.row, {a, b}, n);
   if (a.is<ir::Dim>() || b.is<ir::Dim>()) {
     std::optional<ir::Dim> x = as_dim(a), y = as_dim(b);
@@ -344,6 +360,8 @@ Result<bool> Interpreter::is_same(const Value& a, const Value& b, const Node& n)
       if (s->source < 0) continue;
       if (other->object.get() == Py_None && s->object.get() != Py_None)
         capture_.guard_type(s->source, s->object.get());
+      else if (!const_of(s->object.get()) && !PyType_Check(s->object.get()))
+        capture_.guard_identity(s->source, s->object.get());
       else
         CUVIL_CHECK(use(*s, n));
     }

@@ -162,14 +162,28 @@ bool is_original(PyObject* o, std::string_view name) {
   };
   const std::string own = ends(CUVIL_NAME("__name__"));
   if (!own.empty() && own != last && ends(CUVIL_NAME("__qualname__")) != last) return false;
-  // functools.wraps copies __module__, but not the globals.
-  PyRef owner = PyFunction_Check(o)
-                    ? PyRef::borrow(PyDict_GetItemString(PyFunction_GET_GLOBALS(o), "__name__"))
-                    : attr_or_null(o, CUVIL_NAME("__module__"));
-  std::string in = to_string(owner.get());
-  if (in.empty()) return true;  // ufuncs before NumPy 2.1, and SciPy's
-  if (in[0] == '_') in.erase(0, 1);  // _operator
   auto package = [](std::string_view m) { return m.substr(0, m.find('.')); };
+  PyRef owner;
+  if (PyFunction_Check(o)) {
+    // functools.wraps copies __module__, but not the globals.
+    PyObject* globals = PyFunction_GET_GLOBALS(o);
+    owner = PyRef::borrow(PyDict_GetItemString(globals, "__name__"));
+    // NumPy before 1.25 makes its functions in a namespace that has no name.
+    if (!owner) return PyDict_GetItemString(globals, "implement_array_function") != nullptr;
+  } else {
+    owner = attr_or_null(o, CUVIL_NAME("__module__"));
+    // An object of a class of the user's may copy all that functions say about themselves.
+    auto* type = reinterpret_cast<PyObject*>(Py_TYPE(o));
+    PyRef made_by = attr_or_null(type, CUVIL_NAME("__module__"));
+    PyRef call = attr_or_null(type, CUVIL_NAME("__call__"));
+    const std::string by = to_string(made_by.get());
+    const bool known = by == "builtins" || package(by) == "numpy" || by.starts_with("_cython") ||
+                       package(by) == package(module);
+    if (!PyType_Check(o) && (!known || !call || PyFunction_Check(call.get()))) return false;
+  }
+  std::string in = to_string(owner.get());
+  if (in.empty()) return true;       // ufuncs before NumPy 2.1, and SciPy's
+  if (in[0] == '_') in.erase(0, 1);  // _operator
   return package(in) == package(module) || in == module || "_" + in == module;
 }
 

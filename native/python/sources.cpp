@@ -173,10 +173,9 @@ Captured::Check Captured::check(size_t k, PyObject* value) const {
       return verdict(t.last_good.get() == value);
     case Guard::Kind::kCode: return check_code(t, value);
     case Guard::Kind::kLength: {
-      if (!PyTuple_CheckExact(value) && !PyList_CheckExact(value) && !PyDict_CheckExact(value))
-        return Check::kFails;
-      Py_ssize_t n = PyObject_Size(value);
-      return n < 0 ? Check::kError : verdict(n == t.length);
+      if (PyTuple_Check(value)) return verdict(PyTuple_GET_SIZE(value) == t.length);
+      if (PyList_CheckExact(value)) return verdict(PyList_GET_SIZE(value) == t.length);
+      return verdict(PyDict_CheckExact(value) && PyDict_GET_SIZE(value) == t.length);
     }
     case Guard::Kind::kIdentity: return verdict(value == t.expected.get());
     case Guard::Kind::kMissing: return Check::kFails;

@@ -46,6 +46,39 @@ def test_patched_functions(monkeypatch, where, name, other, function):
     agrees(cuvil.jit(function), X)
 
 
+class Wrapper:
+    """All that a function of NumPy says about itself, said by an object of another class."""
+
+    __name__ = __qualname__ = "sum"
+    __module__ = "numpy"
+
+    def __call__(self, x):
+        return x + 1
+
+
+@pytest.mark.parametrize("other", [Wrapper(), functools.partial(np.sum, axis=0)])
+def test_objects_in_the_place_of_functions(monkeypatch, other):
+    f = cuvil.jit(lambda x: np.sum(x))
+    monkeypatch.setattr(np, "sum", other)
+    try:
+        agrees(f, X)
+    except cuvil.UnsupportedError:
+        pass
+    monkeypatch.undo()
+    agrees(f, X)
+
+
+def test_all_names_of_a_function():
+    for function in (
+        lambda x: np.abs(x) + np.absolute(x),
+        lambda x: np.mod(x, 3) + np.remainder(x, 2),
+        lambda x: np.round(x) + np.around(x),
+        lambda x: np.max(x) + np.amax(x) + np.min(x) + np.amin(x),
+        lambda x: np.linalg.norm(x[:, None], axis=1),
+    ):
+        agrees(cuvil.jit(function), X)
+
+
 @pytest.mark.filterwarnings("ignore::cuvil.CuvilPerformanceWarning")
 def test_a_wrapper_that_bears_the_name_of_what_it_wraps(monkeypatch):
     original = np.sum
@@ -160,6 +193,55 @@ def test_numbers_of_a_subclass(k, dtype):
     agrees(cuvil.jit(lambda x: np.maximum(x, k) + x), x)
     agrees(cuvil.jit(lambda x: x * (k + 1)), x)  # Python's own arithmetic
     agrees(cuvil.jit(lambda x, k: x - k), x, k)
+
+
+def test_numbers_of_a_subclass_where_numpy_does_not_look():
+    f = cuvil.jit(lambda a, n: (a * Shade.DARK, n * Shade.DARK, Shade.DARK - a))
+    assert f(1.5, 7) == (3.0, 14, 0.5) and [type(v) for v in f(1.5, 7)] == [float, int, float]
+    axis = enum.IntEnum("Axis", {"ROWS": 0, "COLUMNS": 1})
+    x = np.arange(6.0).reshape(2, 3)
+    agrees(cuvil.jit(lambda x: x.sum(axis=axis.COLUMNS) + x.reshape(3, axis.COLUMNS + 1)[0, 0]), x)
+
+
+def test_lists_and_dicts_used_whole():
+    values, table = [3, 1, 2], {"a": [1, 2]}
+    f = cuvil.jit(lambda x: x * sorted(values)[0] + len(str(table)))
+    agrees(f, X)
+    values[1] = 9
+    agrees(f, X)
+    table["a"].append(100)
+    agrees(f, X)
+    values.append(0)
+    agrees(f, X)
+    twin = [3, 9, 2, 0]
+    g = cuvil.jit(lambda x: x * 2 if values is twin else x)
+    agrees(g, X)
+
+
+def test_length_of_objects():
+    class Sized:
+        n = 3
+
+        def __len__(self):
+            return self.n
+
+    o = Sized()
+    with pytest.raises(cuvil.UnsupportedError, match="whose class defines __len__"):
+        cuvil.jit(lambda x: x * len(o))(X)
+
+
+def test_tuples_of_other_classes(monkeypatch):
+    monkeypatch.setitem(globals(), "held", Pair(2, 3))
+
+    @cuvil.jit
+    def f(x):
+        for k in held:  # noqa: F821
+            x = x * k + 1
+        return x + len(held)  # noqa: F821
+
+    agrees(f, X)
+    monkeypatch.setitem(globals(), "held", collections.namedtuple("Pair", "a b c")(2, 3, 4))
+    agrees(f, X)
 
 
 def test_bases_and_names_of_classes():

@@ -318,6 +318,7 @@ def test_defaults_and_keywords_of_a_warm_start(cache, tmp_path):
 
 # Name: a value of V, another value, and what defines `f` by it.
 KINDS = {
+    "list as a whole": ("[3, 2]", "[3, 4]", "f = cuvil.jit(lambda x: x * sorted(V)[0])"),
     "global int": ("2", "3", "f = cuvil.jit(lambda x: x * V)"),
     "global int of many digits": ("2**100", "2**101", "f = cuvil.jit(lambda x: x * float(V))"),
     "global float": ("2.5", "3.5", "f = cuvil.jit(lambda x: x * V)"),
@@ -522,7 +523,6 @@ IN_MEMORY_ONLY = {
         "o = type('Float', (float,), {})(V)\nf = cuvil.jit(lambda x: x * o)",
     ),
     "set": ("'abc'", "'abcd'", "W = set(V)\nf = cuvil.jit(lambda x: x * 2 if 'd' in W else x)"),
-    "list as a whole": ("[3, 2]", "[3, 4]", "f = cuvil.jit(lambda x: x * sorted(V)[0])"),
     "member of an enum": (
         "1",
         "2",
