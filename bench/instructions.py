@@ -96,7 +96,12 @@ def versions() -> dict[str, str]:
     """What counts depend on."""
     import numpy
 
-    return {"python": platform.python_version(), "numpy": numpy.__version__, "machine": platform.machine()}
+    return {
+        "python": sys.version,  # with the compiler and the day that it was built on
+        "numpy": numpy.__version__,
+        "libc": " ".join(platform.libc_ver()),
+        "machine": platform.machine(),
+    }
 
 
 def main() -> None:

@@ -1,10 +1,11 @@
 """Start-up in fresh processes: decorate and call the example for the first time, with and without a cache.
 
-    python bench/startup.py [--rounds 15]
+    python bench/startup.py [--program example|mlp] [--rounds 25]
 
 Every sample is a process of its own; peers take turns. "cold" starts with an empty cache directory, "warm"
 with the one that the cold process filled, for peers that have one. Times are taken inside the process, from
 before the decoration to the first result, with the peer imported; "import" is its import after NumPy's.
+"mlp" is a multilayer perceptron of 30 operations: 128-256-256-10, batch 32, ReLU, layer norm, softmax.
 Numba, JAX and ONNX Runtime are optional (``pip install cuvil[bench] jax onnxruntime onnx``).
 """
 
@@ -76,6 +77,53 @@ session = onnxruntime.InferenceSession(os.environ["PEER_MODEL"], providers=["CPU
 }
 
 
+MLP_PRELUDE = """
+import json, time
+import numpy as np
+rng = np.random.default_rng(0)
+def array(*shape):
+    return rng.standard_normal(shape).astype(np.float32) * np.float32(0.1)
+x = array(32, 128)
+layers = (array(128, 256), array(256), array(256, 256), array(256), array(256, 10), array(10),
+          array(256), array(256), array(256), array(256))
+now = time.perf_counter
+t0 = now()
+"""
+
+MLP_BODY = """
+def mlp(x, w1, b1, w2, b2, w3, b3, g1, h1, g2, h2):
+    y = np.maximum(x @ w1 + b1, 0)
+    d = y - y.mean(axis=-1, keepdims=True)
+    y = d / np.sqrt((d * d).mean(axis=-1, keepdims=True) + np.float32(1e-5)) * g1 + h1
+    y = np.maximum(y @ w2 + b2, 0)
+    d = y - y.mean(axis=-1, keepdims=True)
+    y = d / np.sqrt((d * d).mean(axis=-1, keepdims=True) + np.float32(1e-5)) * g2 + h2
+    z = y @ w3 + b3
+    e = np.exp(z - z.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+"""
+
+MLP_FINISH = """
+t3 = now()
+assert np.allclose(r.sum(axis=-1), 1, atol=1e-4)
+print(json.dumps([(t1 - t0) * 1e3, (t3 - t1) * 1e3]))
+"""
+
+MLP_PROGRAMS = {
+    "cuvil": "import cuvil\nt1 = now()\n@cuvil.jit" + MLP_BODY + "r = mlp(x, *layers)\n",
+    "numpy": "t1 = now()" + MLP_BODY + "r = mlp(x, *layers)\n",
+    "jax": """
+import os, jax, jax.numpy as jnp
+jax.config.update("jax_compilation_cache_dir", os.environ["PEER_CACHE"])
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+t1 = now()
+@jax.jit"""
+    + MLP_BODY.replace("np.float32(1e-5)", "1e-5").replace("np.", "jnp.")
+    + "r = np.asarray(mlp(x, *layers))\n",
+}
+
+
 def write_model(path: str) -> None:
     """The example as an ONNX file: what the user of ONNX Runtime has exported before."""
     import onnx
@@ -102,9 +150,13 @@ def sample(program: str, environment: dict[str, str]) -> tuple[float, float]:
 def main() -> None:
     """Measure and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=15, help="processes of each kind (default: 15)")
-    rounds = parser.parse_args().rounds
-    peers = [p for p in PROGRAMS if p in ("cuvil", "numpy") or importlib.util.find_spec(p)]
+    parser.add_argument("--rounds", type=int, default=25, help="processes of each kind (default: 25)")
+    parser.add_argument("--program", choices=("example", "mlp"), default="example")
+    options = parser.parse_args()
+    rounds, mlp = options.rounds, options.program == "mlp"
+    sources = MLP_PROGRAMS if mlp else PROGRAMS
+    prelude, finish = (MLP_PRELUDE, MLP_FINISH) if mlp else (PRELUDE, FINISH)
+    peers = [p for p in sources if p in ("cuvil", "numpy") or importlib.util.find_spec(p)]
     if "onnxruntime" in peers and not importlib.util.find_spec("onnx"):
         peers.remove("onnxruntime")
     imports: dict[str, list[float]] = {p: [] for p in peers}
@@ -114,7 +166,7 @@ def main() -> None:
         for peer in peers:
             programs[peer] = os.path.join(root, f"{peer}_example.py")
             with open(programs[peer], "w") as file:
-                file.write(PRELUDE + PROGRAMS[peer] + FINISH)
+                file.write(prelude + sources[peer] + finish)
         model = os.path.join(root, "example.onnx")
         if "onnxruntime" in peers:
             write_model(model)
@@ -138,7 +190,7 @@ def main() -> None:
                 print(f"\rround {k + 1} of {rounds + 1}", end="", file=sys.stderr)
     if sys.stderr.isatty():
         print(file=sys.stderr)
-    print(f"the example, first call in a fresh process, ms; medians of {rounds} processes")
+    print(f"the {options.program}, first call in a fresh process, ms; medians of {rounds} processes")
     heads = ["import", "cold", "best 1/4", "warm", "best 1/4", "cuvil/cold", "cuvil/warm"]
     print(" " * 14 + "".join(f"{head:>12}" for head in heads))
     median = statistics.median

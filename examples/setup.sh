@@ -96,6 +96,7 @@ sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' || ec
   fi
   if [[ ${1:-} == tests ]]; then
     [[ -e /usr/include/gtest/gtest.h || -e /usr/local/include/gtest/gtest.h ]] || echo libgtest-dev
+    command -v valgrind >/dev/null || echo valgrind
     [[ -e /usr/include/mpfr.h || -e /usr/local/include/mpfr.h ]] || echo libmpfr-dev
   fi
 }

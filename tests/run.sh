@@ -80,6 +80,9 @@ interpreted_run() {
     --junit-xml="$reports/interpreted.xml" || true
 }
 
+# (Outside of the root, where Python would find the sources first.)
+check_instructions() { (cd bench && "$venv/bin/python" instructions.py --check); }
+
 setup_system tests
 setup_venv dev examples
 setup_package
@@ -90,6 +93,8 @@ step "Run the native tests" run_native_tests
 run_other_pythons
 echo interpreted >>"$reports/expected"
 step "Tests with all calls interpreted" interpreted_run
+
+step "Count the instructions of a call" check_instructions
 
 # Machine code from the first call on; the run under another Python has both, as users do.
 export CUVIL_INTERPRET=0
