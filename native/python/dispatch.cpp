@@ -145,6 +145,7 @@ bool interprets(const compiler::Job& job, const Knobs& knobs) {
 std::unique_ptr<Specialisation> specialise(const State& s, compiler::Response& response,
                                            std::vector<PyRef> identities, const Knobs& knobs,
                                            bool needs_texts, std::optional<CachePlace> place) {
+  if (response.facts.memory_only) place.reset();
   if (!needs_texts && interprets(*response.job, knobs)) {
     auto code =
         std::make_shared<MachineCode>(std::move(response.job), function_name(s), std::move(place));
@@ -160,7 +161,7 @@ std::unique_ptr<Specialisation> specialise(const State& s, compiler::Response& r
   response.texts.merge(compiled->texts);
   std::move(compiled->stages.begin(), compiled->stages.end(), std::back_inserter(response.stages));
   auto made = Specialisation::load(std::move(compiled->artifact), std::move(identities));
-  if (!made || !place || response.facts.memory_only) return made;
+  if (!made || !place) return made;
   auto written =
       runtime::write_cached(place->directory, response.facts.key, made->bytes(), place->most_bytes);
   if (!written.ok() && !give_up(place->directory, written.error())) return nullptr;

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "python/disk_cache.h"
+#include "python/errors.h"
 #include "runtime/cache.h"
 #include "runtime/worker.h"
 
@@ -15,7 +16,8 @@ namespace {
 constexpr int kMostWaiting = 64;
 std::atomic<int> waiting{0};
 
-// What could not be written since the last settle(): the worker has no GIL to warn with.
+// What could not be written (and where), or made, since the last settle(): the worker has no GIL to warn
+// with.
 std::mutex failures_mutex;
 std::vector<std::pair<std::string, Error>> failures;
 
@@ -61,9 +63,12 @@ void MachineCode::make() {
   if (!loaded.ok()) {
     error = std::move(loaded.error());
     if (log_ != Knobs::Level::kWarning) log(name_ + ": no machine code: " + error->found);
+    std::lock_guard lock(failures_mutex);
+    failures.emplace_back(std::string(), *error);
+    failures.back().second.found = name_ + "() stays interpreted: " + error->found;
     return;
   }
-  if (place_ && !read->memory_only) {
+  if (place_) {
     auto written =
         runtime::write_cached(place_->directory, read->key, made->artifact, place_->most_bytes);
     if (!written.ok()) {
@@ -127,7 +132,9 @@ bool settle() {
     all.swap(failures);
   }
   for (const auto& [directory, error] : all)
-    if (!give_up(directory, error)) return false;
+    if (directory.empty() ? !warn_performance(error.found + "\n  help: " + error.remedy)
+                          : !give_up(directory, error))
+      return false;
   return true;
 }
 

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "runtime/scratch.h"
+#include "runtime/signals.h"
 
 namespace cuvil::runtime {
 namespace {
@@ -84,6 +85,7 @@ class Pool {
         static_cast<Pool*>(self)->loop();
         return nullptr;
       };
+      WithoutSignals none;
       int failed = pthread_create(&thread, &attributes, entry, this);
       pthread_attr_destroy(&attributes);
       if (failed) return;  // fewer threads do the same work

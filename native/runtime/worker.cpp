@@ -8,6 +8,8 @@
 #include <deque>
 #include <mutex>
 
+#include "runtime/signals.h"
+
 namespace cuvil::runtime {
 namespace {
 
@@ -56,6 +58,7 @@ class Worker {
       static_cast<Worker*>(self)->work();
       return nullptr;
     };
+    WithoutSignals none;
     const bool started = pthread_attr_setstacksize(&attributes, kStackBytes) == 0 &&
                          pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED) == 0 &&
                          pthread_create(&thread, &attributes, main, this) == 0;

@@ -675,6 +675,24 @@ else:
         assert done.stdout.startswith(expected), done.stdout
 
 
+def test_without_the_code_generator(tmp_path):
+    """The rest of Cuvil is there: calls stay interpreted, and one warning says why."""
+    here = pathlib.Path(cuvil.__file__).parent
+    (tmp_path / "libcuvil_compiler.so").symlink_to(here / "libcuvil_compiler.so")
+    program = tmp_path / "p.py"
+    program.write_text(
+        "import numpy as np, cuvil\nf = cuvil.jit(lambda x: x + 1)\n"
+        "for k in range(3):\n    print(f(np.ones(2)))\n    cuvil.runtime.wait_for_compilation()\n"
+    )
+    env = {"CUVIL_COMPILER_PATH": str(tmp_path / "libcuvil_compiler.so"), "CUVIL_CACHE": "0"}
+    done = python(program, **env)
+    assert done.stdout.split() == ["[2.", "2.]"] * 3, done.stderr
+    assert done.stderr.count("CuvilPerformanceWarning") == 1 and "stays interpreted" in done.stderr
+    assert "libcuvil_backend.so cannot be opened" in done.stderr and "install Cuvil again" in done.stderr
+    done = python(program, CUVIL_INTERPRET="0", **env)
+    assert "cuvil.errors.InternalError: the code generator" in done.stderr
+
+
 def test_log(tmp_path):
     program = tmp_path / "p.py"
     program.write_text("import numpy as np, cuvil\nf = cuvil.jit(lambda x: x + 1)\nf(np.ones(3))\n")
