@@ -170,7 +170,8 @@ def test_without_sources_and_elsewhere_it_is_found(cache, tmp_path):
     place.mkdir()
     write(place / "model.py", MODEL)
     path = program(tmp_path / "p.py", CALLS_MODEL)
-    env = {"PYTHONPATH": os.pathsep.join([str(place), os.environ.get("PYTHONPATH", "")])}
+    paths = [str(place), os.environ.get("PYTHONPATH", "")]
+    env = {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
     assert run(path, env=env)[0] == "0"
     hits = run(path, env=env)[0]
     assert int(hits) >= 1
