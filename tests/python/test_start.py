@@ -6,6 +6,7 @@ directories that cannot be trusted, eviction.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -1008,7 +1009,7 @@ def test_a_thread_with_a_small_stack_compiles(cache, tmp_path, expression):
     assert run(path)[0] == "done 1"
 
 
-@pytest.mark.parametrize("kernels", [300, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kernels", [300, pytest.param(3000, marks=pytest.mark.slow)])
 def test_a_function_of_many_kernels(tmp_path, kernels):
     body = "".join(f"    s{k} = x.sum()\n    x = x * 0.5 + s{k} * 0.01\n" for k in range(kernels // 2))
     path = program(
@@ -1069,6 +1070,28 @@ def test_beside_llvmlite(tmp_path, order):
         calls = [lambda: ours(0), theirs, lambda: ours(1), theirs]
         for call in calls if "{order}".startswith("cuvil") else reversed(calls):
             call()
+        print("done")
+        """,
+    )
+    assert run(path)[0] == "done"
+
+
+@pytest.mark.parametrize("order", ["cuvil, torch", "torch, cuvil"])
+def test_beside_torch(tmp_path, order):
+    if not importlib.util.find_spec("torch"):
+        pytest.skip("torch is not installed")
+    path = write(
+        tmp_path / "p.py",
+        f"""
+        import numpy as np
+        import {order}
+
+        f = cuvil.jit(lambda x, w: np.maximum(x @ w, 0))
+        x, w = np.ones((3, 4), np.float32), np.ones((4, 2), np.float32)
+        for k in range(2):
+            want = torch.relu(torch.from_numpy(x) @ torch.from_numpy(w)).numpy()
+            np.testing.assert_array_equal(f(x, w), want)
+            cuvil.runtime.wait_for_compilation()
         print("done")
         """,
     )
