@@ -10,6 +10,7 @@
 #include "python/dtypes.h"
 #include "python/errors.h"
 #include "python/host_call.h"
+#include "python/request.h"
 #include "python/texts.h"
 #include "runtime/cache.h"
 #include "runtime/devices.h"
@@ -551,6 +552,7 @@ extern "C" __attribute__((visibility("default"))) PyObject* PyInit__cuvil() {
       PyModule_AddStringConstant(m.get(), "build_id", cuvil::build_id()) < 0 ||
       PyModule_AddStringConstant(m.get(), "llvm_version", cuvil::llvm_version()) < 0)
     return nullptr;
+  process_part();
   cuvil::runtime::set_python_hooks(python_hooks());
   return m.release();
 }

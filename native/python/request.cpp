@@ -165,6 +165,17 @@ const std::string& numpy_version() {
 
 }  // namespace
 
+const std::string& process_part() {
+  static std::string part;  // made under the GIL, at import
+  if (!part.empty()) return part;
+  const int64_t numbers[] = {artifact::kFormatVersion, PyImport_GetMagicNumber()};
+  part.append(reinterpret_cast<const char*>(numbers), sizeof numbers);
+  for (const std::string& text :
+       {std::string(build_id()), runtime::cpu_fingerprint(), numpy_version()})
+    part += std::to_string(text.size()) + ":" + text;
+  return part;
+}
+
 artifact::Hash key_of(const State& s, const std::vector<ArgSpec>& arguments) {
   std::string text;
   auto number = [&text](int64_t v) { text.append(reinterpret_cast<const char*>(&v), sizeof v); };
@@ -172,14 +183,10 @@ artifact::Hash key_of(const State& s, const std::vector<ArgSpec>& arguments) {
     number(static_cast<int64_t>(v.size()));
     text.append(v);
   };
-  number(artifact::kFormatVersion);
-  string(build_id());
-  number(PyImport_GetMagicNumber());
+  text += process_part();
   text.append(reinterpret_cast<const char*>(s.code_hash.data()), s.code_hash.size());
   string(s.options.device);
   string(s.options.target_cpu);
-  string(runtime::cpu_fingerprint());
-  string(numpy_version());
   for (const ArgSpec& a : arguments) {
     number(static_cast<int64_t>(a.kind));
     if (a.kind != ArgSpec::Kind::kArray) continue;

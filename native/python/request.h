@@ -10,6 +10,10 @@ namespace cuvil::python {
 // that Cuvil does not take, or one that contradicts its hint in rank or dtype.
 bool make_request(const State& s, const BoundArgs& args, compiler::Request* out);
 
+// What all keys of this process have in common: versions, the CPU. Called at import, which has the time: asking
+// the CPU takes 30 us on a virtual machine.
+const std::string& process_part();
+
 // The key of the directory that a specialisation belongs to.
 artifact::Hash key_of(const State& s, const std::vector<artifact::ArgSpec>& arguments);
 
