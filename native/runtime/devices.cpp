@@ -1,6 +1,5 @@
 #include "runtime/devices.h"
 
-#include <sched.h>
 #include <sys/sysinfo.h>
 
 #include <algorithm>
@@ -13,6 +12,8 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+
+#include "runtime/cpus.h"
 
 namespace cuvil::runtime {
 namespace {
@@ -52,17 +53,6 @@ void read_caches(int cpu, CpuDevice* d) {
     if (level == "2") d->l2_bytes = size;
     if (level == "3") d->l3_bytes = size;
   }
-}
-
-std::vector<int> usable_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> out;
-  if (sched_getaffinity(0, sizeof set, &set) == 0)
-    for (int i = 0; i < CPU_SETSIZE; ++i)
-      if (CPU_ISSET(i, &set)) out.push_back(i);
-  if (out.empty()) out.push_back(0);
-  return out;
 }
 
 int physical_cores(const std::vector<int>& cpus) {
@@ -160,7 +150,7 @@ std::string cpu_fingerprint() {
 
 CpuDevice cpu_device() {
   CpuDevice d;
-  std::vector<int> cpus = usable_cpus();
+  std::vector<int> cpus = allowed_cpus();
   d.name = cpu_name();
   d.cores = physical_cores(cpus);
   d.threads = static_cast<int>(cpus.size());

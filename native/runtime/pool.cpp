@@ -1,7 +1,6 @@
 #include "runtime/pool.h"
 
 #include <pthread.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -12,6 +11,7 @@
 #include <system_error>
 #include <thread>
 
+#include "runtime/cpus.h"
 #include "runtime/scratch.h"
 #include "runtime/signals.h"
 
@@ -118,13 +118,6 @@ class Pool {
   int seats_ = 0, working_ = 0, started_ = 0;
 };
 
-int default_threads() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return std::max(1u, std::thread::hardware_concurrency());
-}
-
 // Never destroyed: its threads may wait in it while the process exits. A forked child has none of
 // the threads, so it gets a new pool in the place of the old one.
 struct Shared {
@@ -162,7 +155,7 @@ void set_num_threads(int n) { threads.store(std::max(1, n), std::memory_order_re
 
 int num_threads() {
   int n = threads.load(std::memory_order_relaxed);
-  if (n == 0) set_num_threads(n = default_threads());
+  if (n == 0) set_num_threads(n = useful_threads());
   return n;
 }
 

@@ -19,7 +19,7 @@ bool inside_parallel_for();
 // True on the pool's own threads.
 bool on_worker_thread();
 
-// How many threads a call may use, the calling one included. Default: the CPUs of the process.
+// How many threads a call may use, the calling one included. Default: useful_threads().
 void set_num_threads(int n);
 int num_threads();
 
