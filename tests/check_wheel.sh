@@ -13,7 +13,9 @@ setup_package
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 wheels=("$dist"/cuvil-*-"$(python_tag "$venv/bin/python")"-*.whl)
-((${#wheels[@]} == 1)) && [[ -e ${wheels[0]} ]] || die "Expected one wheel in dist/, found: ${wheels[*]}"
+if ((${#wheels[@]} != 1)) || [[ ! -e ${wheels[0]} ]]; then
+  die "Expected one wheel in dist/, found: ${wheels[*]}"
+fi
 wheel=${wheels[0]}
 "$venv/bin/python" -m zipfile -e "$wheel" "$work/wheel"
 extension=$(echo "$work"/wheel/cuvil/_cuvil.*.so)
