@@ -68,6 +68,7 @@ def measure() -> dict[str, int]:
                 "--tool=callgrind",
                 f"--callgrind-out-file={out}",
                 "--dump-before=getppid",
+                "--separate-threads=yes",  # the compiler's thread may still be freeing what it used
                 sys.executable,
                 __file__,
                 "--run",
@@ -86,7 +87,8 @@ def measure() -> dict[str, int]:
             sys.exit(done.stderr)
         names = json.loads(done.stdout.splitlines()[-1])
         totals = []
-        for part in sorted(pathlib.Path(folder).glob("counts.*"), key=lambda p: int(p.suffix[1:])):
+        parts = pathlib.Path(folder).glob("counts.*-01")  # of the main thread
+        for part in sorted(parts, key=lambda p: int(p.suffix[1:].partition("-")[0])):
             totals.append(int(re.search(r"^(?:totals|summary): (\d+)", part.read_text(), re.MULTILINE)[1]))
     # Dumps: before the first call of getppid, then after each loop and between loops.
     return {name: round(totals[4 * k + 3] / CALLS) for k, name in enumerate(names)}
