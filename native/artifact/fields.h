@@ -32,6 +32,8 @@ inline constexpr size_t kEnumCount<Source::Kind> = static_cast<size_t>(Source::K
                                                    1;
 template <>
 inline constexpr size_t kEnumCount<Guard::Kind> = static_cast<size_t>(Guard::Kind::kKeys) + 1;
+template <> inline constexpr size_t kEnumCount<Guard::Container> =
+    static_cast<size_t>(Guard::Container::kFrozenSet) + 1;
 template <> inline constexpr size_t kEnumCount<AliasPredicate::Relation> =
     static_cast<size_t>(AliasPredicate::Relation::kSame) + 1;
 template <> inline constexpr size_t kEnumCount<ResultSpec::Form> =
@@ -71,7 +73,9 @@ requires std::is_same_v<std::remove_const_t<T>, Source>
 void visit(V& v, T& x) { v(x.kind, x.parent, x.index, x.name, x.key); }
 template <class V, class T>
 requires std::is_same_v<std::remove_const_t<T>, Guard>
-void visit(V& v, T& x) { v(x.kind, x.source, x.value, x.hash, x.array, x.shape, x.slot); }
+void visit(V& v, T& x) {
+  v(x.kind, x.source, x.value, x.hash, x.array, x.shape, x.slot, x.container);
+}
 template <class V, class T>
 requires std::is_same_v<std::remove_const_t<T>, AliasPredicate>
 void visit(V& v, T& x) { v(x.a, x.b, x.relation); }

@@ -28,7 +28,7 @@
 
 namespace cuvil::artifact {
 
-inline constexpr uint32_t kFormatVersion = 2;
+inline constexpr uint32_t kFormatVersion = 3;
 inline constexpr size_t kMaxRank = 16;
 inline constexpr uint64_t kKeySeed = 0x6375'7669'6c2d'6b65;       // key hashes
 inline constexpr uint64_t kChecksumSeed = 0x6375'7669'6c2d'636b;  // file checksums: another seed
@@ -160,11 +160,13 @@ struct Guard {
     kQualified,  // is the object named value.text
     kCode,       // a Python function whose code hash is `hash`
     kArray,      // an array with `array` and `shape`; it fills array slot `slot`
-    kLength,     // len() equals value.integer; a tuple (of any class), exact list or dict
+    kLength,     // a `container` whose len() equals value.integer
     kIdentity,   // is Response::identities[slot]; memory only
     kMissing,    // evaluating the source fails (no such attribute or key)
-    kKeys,  // iterating gives the items of the tuple `value`, in order; exact dict, set, frozenset only
+    kKeys,       // a `container` whose iteration gives the items of the tuple `value`, in order
   };
+  // Of exactly that class, but for kAnyTuple: a named tuple, say.
+  enum class Container : uint8_t { kAnyTuple, kTuple, kList, kDict, kSet, kFrozenSet };
   Kind kind = Kind::kValue;
   uint32_t source = 0;
   Const value;
@@ -172,6 +174,7 @@ struct Guard {
   ArraySpec array;
   std::vector<Expr> shape;
   uint32_t slot = 0;
+  Container container = Container::kAnyTuple;
 };
 
 // For arrays written to: how two array slots may overlap. Tested at the call.

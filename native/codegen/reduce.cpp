@@ -38,6 +38,13 @@ bool has_arg(const schedule::Kernel& k) {
 ReducePlan choose(Unit& u, const schedule::Kernel& k) {
   ReducePlan p;
   p.plan = make_plan(k, k.kept);
+  // What does not change along an axis is read before the loop over it, which there is nothing to read for
+  // if the loop is empty: then it counts as changing.
+  for (size_t axis = k.kept; axis < k.extents.size(); ++axis)
+    if (u.dims.is_constant(k.extents[axis], 0))
+      for (PlanAccess& a : p.plan.loads)
+        if (u.dims.is_constant(a.strides[axis], 0))
+          a.strides[axis] = u.dims.constant(size_of(a.dtype));
   p.kept = k.kept;
   p.ordered = k.may_raise || k.carries_dependence;
   Plan& plan = p.plan;
@@ -481,6 +488,7 @@ void emit_chunked(FunctionBuilder& entry, const schedule::Kernel& k, const Reduc
 
 void emit_reduce(FunctionBuilder& entry, const schedule::Kernel& k) {
   Unit& u = entry.unit;
+  if (has_empty_axis(u, k, k.kept)) return;
   ReducePlan p = choose(u, k);
   p.divided = divided_axis(u, p.plan, p.kept);
   if (p.kept == 0 && !p.ordered && !p.plan.axes.empty() &&

@@ -58,7 +58,7 @@ Result<Value> Interpreter::builtin_len(const Arguments& args, const Node& n) {
     PyObject* o = s->object.get();
     if (s->source >= 0 &&
         (is_exactly(o, &PyList_Type) || is_exactly(o, &PyDict_Type) || PyTuple_Check(o)))
-      capture_.guard_length(s->source, PyTuple_Check(o) ? PyTuple_Size(o) : PyObject_Size(o));
+      capture_.guard_length(s->source, o);
     else if (s->source < 0 || const_of(o) || PyAnySet_Check(o))
       CUVIL_CHECK(use(*s, n));
     else

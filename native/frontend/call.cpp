@@ -210,6 +210,9 @@ Result<Value> Interpreter::call_pure(PyObject* callable, const Arguments& args, 
     }
     CUVIL_TRY(std::optional<PyRef> o, as_object(fixed, n));
     if (o && PyAnySet_Check(o->get())) capture_.note_order_of(o->get());
+    if (o && is_function(o->get()))
+      return unsupported("`" + short_repr(callable) + "` is called with a function",
+                         "write a loop or a comprehension", n);
     if (o) return std::move(*o);
     return unsupported("`" + short_repr(callable) + "` is called with " + describe(v) +
                            ", which is known at run time only",
@@ -247,13 +250,14 @@ Result<ops::ArgValue> Interpreter::to_arg(const Value& v, const Node& n) {
     return ArgValue(ops::TensorArg{read(*t), t->weak, t->scalar});
   if (const ir::Dim* d = v.get<ir::Dim>()) return ArgValue(*d);
   if (const Container* c = v.container()) {
+    if (c->kind == Container::Kind::kDict || c->kind == Container::Kind::kSet)
+      return fail(ErrorClass::kTypeError, describe(v) + " is not understood as an argument here",
+                  "pass a list of its items", n);
     ops::ArgList items;
-    CUVIL_TRY(Values values, items_of(v, n));
-    for (const Value& item : values) {
+    for (const Value& item : c->items) {
       CUVIL_TRY(ArgValue a, to_arg(item, n));
       items.push_back(std::move(a));
     }
-    (void)c;
     return ArgValue::list(std::move(items));
   }
   if (auto* s = v.get<std::shared_ptr<SliceValue>>()) {

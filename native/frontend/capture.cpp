@@ -79,10 +79,25 @@ void Capture::guard_code(int32_t source, PyObject* code) {
   if (Guard* g = add(Guard::Kind::kCode, source)) tools_->hash_code(code, g->hash.data());
 }
 
-void Capture::guard_length(int32_t source, int64_t length) {
+namespace {
+
+Guard::Container container_of(PyObject* o) {
+  using Container = Guard::Container;
+  if (is_exactly(o, &PyTuple_Type)) return Container::kTuple;
+  if (is_exactly(o, &PyList_Type)) return Container::kList;
+  if (is_exactly(o, &PyDict_Type)) return Container::kDict;
+  if (is_exactly(o, &PySet_Type)) return Container::kSet;
+  if (is_exactly(o, &PyFrozenSet_Type)) return Container::kFrozenSet;
+  return Container::kAnyTuple;
+}
+
+}  // namespace
+
+void Capture::guard_length(int32_t source, PyObject* object) {
   if (Guard* g = add(Guard::Kind::kLength, source)) {
+    g->container = container_of(object);
     g->value.kind = Const::Kind::kInt;
-    g->value.integer = length;
+    g->value.integer = PyTuple_Check(object) ? PyTuple_Size(object) : PyObject_Size(object);
   }
 }
 
@@ -110,7 +125,10 @@ bool Capture::guard_keys(int32_t source, PyObject* object) {
   std::optional<Const> value = keys ? const_of(keys.get()) : std::nullopt;
   if (!value) return false;
   if (!PyDict_Check(object)) note_order_of(keys.get());
-  if (Guard* g = add(Guard::Kind::kKeys, source)) g->value = std::move(*value);
+  if (Guard* g = add(Guard::Kind::kKeys, source)) {
+    g->container = container_of(object);
+    g->value = std::move(*value);
+  }
   return true;
 }
 
@@ -135,7 +153,7 @@ bool Capture::guard_items(int32_t source, PyObject* object) {
     return true;
   }
   const Py_ssize_t n = PyObject_Size(object);
-  guard_length(source, n);
+  guard_length(source, object);
   for (Py_ssize_t i = 0; i < n; ++i) {
     Const key;
     key.kind = Const::Kind::kInt;

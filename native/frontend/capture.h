@@ -15,6 +15,9 @@ namespace cuvil::frontend {
 
 // The constant an object stands for in guards, static arguments and results; nullopt if none does.
 std::optional<artifact::Const> const_of(PyObject* object);
+// Whether a guard on an object tells all that Python's own code can make of it: of numbers, texts, classes,
+// functions, and lists, tuples, dicts and sets of such. An object with a state of its own has no such guard.
+bool told_by_guard(PyObject* object);
 // "module:qualname" if importing that gives this very object.
 std::optional<std::string> qualified_name(PyObject* object);
 
@@ -37,7 +40,8 @@ class Capture {
   void guard_value(int32_t source, artifact::Const value);
   void guard_qualified(int32_t source, std::string name);
   void guard_code(int32_t source, PyObject* code);
-  void guard_length(int32_t source, int64_t length);
+  // Of a tuple, list or dict: what it is, and how long.
+  void guard_length(int32_t source, PyObject* object);
   void guard_identity(int32_t source, PyObject* object);
   void guard_missing(int32_t source);
   // The keys of a dict or the items of a set, in order. False if they are no constants.

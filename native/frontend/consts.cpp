@@ -1,4 +1,7 @@
 // Python objects as artifact constants, and names of importable objects.
+#include <algorithm>
+#include <iterator>
+
 #include "frontend/capture.h"
 
 namespace cuvil::frontend {
@@ -159,6 +162,51 @@ std::optional<Const> const_of(PyObject* o) {
   }
   return std::nullopt;
 }
+
+namespace {
+
+// Classes of the standard library whose objects never change.
+bool of_immutable_class(PyObject* o) {
+  static constexpr const char* kNames[] = {
+      "decimal:Decimal", "fractions:Fraction", "datetime:date",      "datetime:datetime",
+      "datetime:time",   "datetime:timedelta", "datetime:timezone",  "uuid:UUID",
+      "re:Pattern",      "pathlib:PosixPath",  "pathlib:WindowsPath"};
+  std::optional<std::string> name = qualified_name(reinterpret_cast<PyObject*>(Py_TYPE(o)));
+  return name && std::find(std::begin(kNames), std::end(kNames), *name) != std::end(kNames);
+}
+
+bool told_by_guard(PyObject* o, int depth) {
+  if (const_of(o)) return true;
+  if (PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o) || PyUnicode_Check(o) ||
+      PyBytes_Check(o) || PyType_Check(o) || PyModule_Check(o))
+    return true;
+  // Functions and ufuncs, but not what a class written in Python makes callable.
+  if (PyCallable_Check(o)) return (PyType_GetFlags(Py_TYPE(o)) & Py_TPFLAGS_HEAPTYPE) == 0;
+  if (depth > 64) return false;  // it may hold itself
+  PyRef enum_type;
+  if (PyRef module = loaded_module("enum"))
+    enum_type = attr_or_null(module.get(), CUVIL_NAME("Enum"));
+  if (enum_type && is_instance(o, enum_type.get())) return true;
+  if (is_exactly(o, &PyDict_Type)) {
+    PyObject *key = nullptr, *value = nullptr;
+    for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &value);)
+      if (!told_by_guard(key, depth + 1) || !told_by_guard(value, depth + 1)) return false;
+    return true;
+  }
+  if (PyTuple_Check(o) || is_exactly(o, &PyList_Type) || is_exactly(o, &PySet_Type) ||
+      is_exactly(o, &PyFrozenSet_Type)) {
+    PyRef items = PyRef::steal(PySequence_Tuple(o));
+    PyErr_Clear();
+    for (Py_ssize_t i = 0; items && i < PyTuple_Size(items.get()); ++i)
+      if (!told_by_guard(PyTuple_GetItem(items.get(), i), depth + 1)) return false;
+    return static_cast<bool>(items);
+  }
+  return of_immutable_class(o);
+}
+
+}  // namespace
+
+bool told_by_guard(PyObject* o) { return told_by_guard(o, 0); }
 
 std::optional<std::string> qualified_name(PyObject* o) {
   PyRef qualname = attr_or_null(o, CUVIL_NAME("__qualname__"));

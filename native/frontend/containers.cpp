@@ -40,7 +40,7 @@ Value Interpreter::wrap(PyRef object) {
 Result<std::optional<PyRef>> Interpreter::as_object(const Value& v, const Node& n) {
   using Object = std::optional<PyRef>;
   if (const Static* s = v.get<Static>()) {
-    CUVIL_CHECK(use(*s, n));
+    CUVIL_CHECK(use_value(*s, n));
     return Object(s->object);
   }
   if (auto* s = v.get<std::shared_ptr<SliceValue>>()) {
@@ -118,7 +118,7 @@ Result<Values> Interpreter::items_of_static(const Static& s, const Node& n) {
       return items;
     }
     if (!exact) capture_.guard_type(s.source, o);  // a named tuple
-    capture_.guard_length(s.source, PyTuple_Check(o) ? PyTuple_Size(o) : PyList_Size(o));
+    capture_.guard_length(s.source, o);
     for (Py_ssize_t i = 0; i < PySequence_Size(o); ++i) {
       artifact::Const key;
       key.kind = artifact::Const::Kind::kInt;
@@ -137,7 +137,7 @@ Result<Values> Interpreter::items_of_static(const Static& s, const Node& n) {
       return unsupported("iterating over a " + type_name(o) + " from outside",
                          "use a set of numbers or texts, or a tuple", n);
   } else {
-    CUVIL_CHECK(use(s, n));
+    CUVIL_CHECK(use_value(s, n));
     if (PyAnySet_Check(o)) capture_.note_order_of(o);
   }
   PyRef it = PyRef::steal(PyObject_GetIter(o));

@@ -140,6 +140,15 @@ Result<> Interpreter::use(const Static& s, const Node&) {
   return Ok{};
 }
 
+Result<> Interpreter::use_value(const Static& s, const Node& n) {
+  if (s.source >= 0 && !told_by_guard(s.object.get()))
+    return unsupported(
+        "Python's own code would look into `" + capture_.path(s.source) + "`, the " +
+            type_name(s.object.get()) + ", whose state cannot be checked again at the next call",
+        "use its attributes or items, or compute the value outside and pass it in", n);
+  return use(s, n);
+}
+
 Result<Value> Interpreter::captured_array(PyObject* array, int32_t source, const Node& n) {
   auto known = captured_.find(source);
   if (known != captured_.end()) {
@@ -302,7 +311,7 @@ Result<bool> Interpreter::truth(const Value& v, const Node& n, const char* const
     if (s->source >= 0 && !const_of(o)) {
       if (is_exactly(o, &PyList_Type) || is_exactly(o, &PyDict_Type) ||
           is_exactly(o, &PyTuple_Type))
-        capture_.guard_length(s->source, PyObject_Size(o));
+        capture_.guard_length(s->source, o);
       else if (is_exactly(o, &PySet_Type) || PyLong_Check(o) || PyFloat_Check(o) ||
                PyUnicode_Check(o))
         CUVIL_CHECK(use(*s, n));

@@ -233,6 +233,8 @@ class Interpreter {
   Result<Value> load(PyRef object, int32_t source, const Node& n);
   // The specialisation relies on this static from here on: records its guard.
   Result<> use(const Static& s, const Node& n);
+  // The same where Python's own code is to work with it: an error if its guard does not tell all of it.
+  Result<> use_value(const Static& s, const Node& n);
   Result<Value> captured_array(PyObject* array, int32_t source, const Node& n);
 
   // ---- predicates.cpp: questions about dims

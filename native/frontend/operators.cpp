@@ -66,6 +66,12 @@ bool equals_no_number(PyObject* o) {
          is_exactly(o, &PyUnicode_Type) || is_exactly(o, &PyBytes_Type);
 }
 
+// Its class takes == from object.
+bool equals_itself_alone(PyObject* o) {
+  return PyType_GetSlot(Py_TYPE(o), Py_tp_richcompare) ==
+         PyType_GetSlot(&PyBaseObject_Type, Py_tp_richcompare);
+}
+
 bool is_static_float(const Value& v) {
   const Static* s = v.get<Static>();
   return s && PyFloat_Check(s->object.get());
@@ -327,6 +333,13 @@ Result<Value> Interpreter::compare(NodeKind op, const Value& a, const Value& b, 
       return static_bool(op == NodeKind::kNotEq);  // an int equals no str, None, ...
     }
   }
+  if (op == NodeKind::kEq || op == NodeKind::kNotEq) {
+    const Static *p = a.get<Static>(), *q = b.get<Static>();
+    if (p && q && equals_itself_alone(p->object.get()) && equals_itself_alone(q->object.get())) {
+      CUVIL_TRY(bool same, is_same(a, b, n));
+      return static_bool(same == (op == NodeKind::kEq));
+    }
+  }
   CUVIL_TRY(std::optional<PyRef> x, as_object(a, n));
   CUVIL_TRY(std::optional<PyRef> y, as_object(b, n));
   if (x && y) {
@@ -383,11 +396,12 @@ Result<bool> Interpreter::contains(const Value& item, const Value& container, co
   CUVIL_TRY(std::optional<PyRef> x, as_object(item, n));
   if (const Static* s = container.get<Static>(); s && x) {
     PyObject* o = s->object.get();
-    if (s->source >= 0 && PyDict_Check(o)) {
+    if (s->source >= 0 && is_exactly(o, &PyDict_Type)) {
       // Only this key matters: guard its presence, not the dict.
       std::optional<artifact::Const> key = const_of(x->get());
       int in = key ? PySequence_Contains(o, x->get()) : -1;
       if (in >= 0) {
+        capture_.guard_type(s->source, o);
         int32_t source = capture_.source(Capture::Kind::kItem, s->source, 0, {}, key);
         if (!in) {
           capture_.guard_missing(source);

@@ -31,6 +31,7 @@ Result<Value> Interpreter::eval_slice(const Node& n) {
       continue;
     }
     CUVIL_TRY(Value v, eval(c));
+    if (const Static* part = v.get<Static>()) CUVIL_CHECK(use(*part, n));
     s->parts.push_back(std::move(v));
   }
   return Value(std::move(s));
@@ -99,7 +100,7 @@ Result<Value> Interpreter::subscript(const Value& base, const Value& index, cons
     std::optional<artifact::Const> k = const_of(key->get());
     if (k && k->kind != artifact::Const::Kind::kSlice && !PyType_Check(o))
       return load(std::move(item), capture_.source(Capture::Kind::kItem, s->source, 0, {}, k), n);
-    CUVIL_CHECK(use(*s, n));
+    CUVIL_CHECK(use_value(*s, n));
     return wrap(std::move(item));
   }
   if (const ir::Dim* d = base.get<ir::Dim>()) {
@@ -191,7 +192,8 @@ Result<Value> Interpreter::subscript_tensor(const Tensor& t, const Value& index,
 
   // The index as a list of items; static tuples and slices taken apart.
   Values items;
-  if (const Container* c = index.container(); c && c->kind != Container::Kind::kList) {
+  if (const Container* c = index.container();
+      c && (c->kind == Container::Kind::kTuple || c->kind == Container::Kind::kNamedTuple)) {
     items = c->items;
   } else if (const Static* s = index.get<Static>(); s && PyTuple_Check(s->object.get())) {
     CUVIL_TRY(items, items_of_static(*s, n));
@@ -201,6 +203,8 @@ Result<Value> Interpreter::subscript_tensor(const Tensor& t, const Value& index,
   bool basic = true, ellipsis = false;
   size_t consumed = 0;
   for (Value& item : items) {
+    if (is_static(item, Py_None) || is_static(item, Py_Ellipsis))
+      CUVIL_CHECK(use(*item.get<Static>(), n));
     if (const Static* s = item.get<Static>(); s && is_exactly(s->object.get(), &PySlice_Type)) {
       CUVIL_CHECK(use(*s, n));
       auto slice = std::make_shared<SliceValue>();
@@ -239,10 +243,14 @@ Result<Value> Interpreter::subscript_tensor(const Tensor& t, const Value& index,
       basic = false;
     } else if (as_dim(item)) {
       ++consumed;
-    } else if (item.container()) {
+    } else if (const Container* c = item.container(); c && c->kind == Container::Kind::kList) {
       basic = false;
       ++consumed;
     } else {
+      const Static* s = item.get<Static>();
+      if (s && PyList_Check(s->object.get()))
+        return unsupported("indexing with a list", "use a slice, or np.stack of the rows", n);
+      if (s && PyIndex_Check(s->object.get())) CUVIL_CHECK(as_object(item, n));
       return fail(
           ErrorClass::kIndexError,
           "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or "

@@ -1,8 +1,10 @@
 // Cells and views: reading the current version, writing the next one, and turning other values into
 // tensors. Used by every file of the interpreter that touches arrays.
+#include <cmath>
 #include <cstring>
 
 #include "frontend/interpreter.h"
+#include "ops/python_numbers.h"
 #include "ops/structural.h"
 
 namespace cuvil::frontend {
@@ -91,11 +93,42 @@ Result<> Interpreter::write(const Tensor& t, ir::ValueId value, const Node& n) {
   return Ok{};
 }
 
+namespace {
+
+bool is_python_int(const Value& v) {
+  if (v.is<ir::Dim>()) return true;
+  if (const Tensor* t = v.get<Tensor>()) return t->weak == ops::Weak::kInt;
+  const Static* s = v.get<Static>();
+  return s && is_exactly(s->object.get(), &PyLong_Type);
+}
+
+}  // namespace
+
 Result<ir::ValueId> Interpreter::fit(const Value& value, const Tensor& target, const Node& n) {
   const ir::Type type = type_of(target);
-  CUVIL_TRY(Tensor t, as_tensor(value, n));
   ops::Builder b = builder(n);
-  ir::ValueId v = read(t);
+  ir::ValueId v;
+  if (is_python_int(value) && is_int(type.dtype)) {
+    CUVIL_TRY(ops::ArgValue number, to_arg(value, n));
+    CUVIL_TRY(ops::Operand operand, ops::classify(b, number));
+    CUVIL_TRY(v, ops::materialise(b, operand, type.dtype, false));
+  } else {
+    if (const Static* s = value.get<Static>();
+        s && is_exactly(s->object.get(), &PyFloat_Type) && is_int(type.dtype)) {
+      const double real = PyFloat_AsDouble(s->object.get());
+      if (std::isnan(real))
+        return fail(ErrorClass::kValueError, "cannot convert float NaN to integer", {}, n);
+      if (std::isinf(real))
+        return fail(ErrorClass::kOverflowError, "cannot convert float infinity to integer", {}, n);
+      if (!(std::abs(real) < 0x1p63))
+        return fail(ErrorClass::kOverflowError, "Python int too large to convert to C long", {}, n);
+    }
+    CUVIL_TRY(Tensor t, as_tensor(value, n));
+    v = read(t);
+    if (t.weak == ops::Weak::kFloat && is_int(type.dtype))
+      v = ops::fits_int64(b, v, ErrorClass::kOverflowError,
+                          "Python int too large to convert to C long");
+  }
   ir::Shape shape = g_.type(v).shape;
   // NumPy's setitem also drops leading axes of length 1.
   while (shape.size() > type.rank() && g_.dims.is_constant(shape[0], 1)) {
@@ -143,7 +176,8 @@ Result<Tensor> Interpreter::as_tensor(const Value& v, const Node& n) {
       return *c.get<Tensor>();
     }
   }
-  if (const Container* c = v.container(); c && c->kind != Container::Kind::kDict) {
+  if (const Container* c = v.container();
+      c && c->kind != Container::Kind::kDict && c->kind != Container::Kind::kSet) {
     // A nested list as NumPy sees it: np.array of statics, or a stack of traced parts.
     CUVIL_TRY(std::optional<PyRef> object, as_object(v, n));
     if (object) {
@@ -284,7 +318,8 @@ std::optional<ir::Dim> Interpreter::as_dim(const Value& v) {
   if (const ir::Dim* d = v.get<ir::Dim>()) return *d;
   const Static* s = v.get<Static>();
   if (!s || PyFloat_Check(s->object.get()) || !PyIndex_Check(s->object.get()) ||
-      has_own_arithmetic(s->object.get()))
+      has_own_arithmetic(s->object.get()) ||
+      (s->source >= 0 && !told_by_guard(s->object.get())))  // an __index__ of a class of the user's
     return std::nullopt;
   std::optional<int64_t> i = to_int64(s->object.get());
   if (!i) return std::nullopt;

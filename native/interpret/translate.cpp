@@ -65,12 +65,14 @@ struct Context {
   const void* table(const llvm::GlobalVariable* g) {
     const void*& at = tables[g];
     if (at != nullptr) return at;
-    llvm::StringRef bytes =
-        cast<llvm::ConstantDataSequential>(g->getInitializer())->getRawDataValues();
-    auto& memory = code.tables.emplace_back(bytes.size() / 8 + 9);
+    const llvm::Constant* initial = g->getInitializer();
+    const uint64_t size = layout.getTypeAllocSize(initial->getType());
+    auto& memory = code.tables.emplace_back(size / 8 + 9);  // zeros
     auto* start =
         reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(memory.data()) + 63) & ~uintptr_t{63});
-    std::memcpy(start, bytes.data(), bytes.size());
+    if (!initial->isNullValue())
+      std::memcpy(start, cast<llvm::ConstantDataSequential>(initial)->getRawDataValues().data(),
+                  size);
     return at = start;
   }
 };

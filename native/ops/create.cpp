@@ -348,17 +348,8 @@ Result<ArgValue> build_python_number(Builder& b, const DialectRow& row, Args arg
   CUVIL_TRY(ir::ValueId v, materialise(b, o, t));
   const ir::Type boolean{DType::kBool, {}};
   if (is_float(t)) {
-    const ir::Type f64{DType::kF64, {}};
-    v = b.cast(v, DType::kF64);
-    v = raise_if(b, v, b.emit("isnan", {v}, boolean), ErrorClass::kValueError,
-                 "cannot convert float NaN to integer");
-    v = raise_if(b, v, b.emit("isinf", {v}, boolean), ErrorClass::kOverflowError,
-                 "cannot convert float infinity to integer");
-    v = raise_if(b, v,
-                 b.emit("greater_equal",
-                        {b.emit("absolute", {v}, f64), b.constant(DType::kF64, 0x1p63)}, boolean),
-                 ErrorClass::kUnsupported, "a float too large for a 64-bit integer",
-                 "keep it as a float");
+    v = fits_int64(b, b.cast(v, DType::kF64), ErrorClass::kUnsupported,
+                   "a float too large for a 64-bit integer", "keep it as a float");
   } else if (t == DType::kU64) {
     v = raise_if(b, v, b.emit("greater", {v, b.constant_int(DType::kU64, INT64_MAX)}, boolean),
                  ErrorClass::kUnsupported, "an unsigned integer of 2**63 or more as a Python int",

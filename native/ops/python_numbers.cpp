@@ -116,6 +116,18 @@ ir::ValueId raise_if(Builder& b, ir::ValueId value, ir::ValueId condition, Error
                  {attr::kRemedy, std::move(remedy)}});
 }
 
+ir::ValueId fits_int64(Builder& b, ir::ValueId v, ErrorClass cls, std::string message,
+                       std::string remedy) {
+  const ir::Type boolean{DType::kBool, {}}, f64{DType::kF64, {}};
+  v = raise_if(b, v, b.emit("isnan", {v}, boolean), ErrorClass::kValueError,
+               "cannot convert float NaN to integer");
+  v = raise_if(b, v, b.emit("isinf", {v}, boolean), ErrorClass::kOverflowError,
+               "cannot convert float infinity to integer");
+  ir::ValueId size = b.emit("absolute", {v}, f64);
+  return raise_if(b, v, b.emit("greater_equal", {size, b.constant(DType::kF64, 0x1p63)}, boolean),
+                  cls, std::move(message), std::move(remedy));
+}
+
 Result<ir::ValueId> python_float(Builder& b, const ArgValue& a) {
   CUVIL_TRY(Operand o, classify(b, a));
   if (!shape_of(b, o).empty())

@@ -18,6 +18,10 @@ Result<ir::ValueId> python_float(Builder& b, const ArgValue& a);
 // `value`, unless `condition` (bool) is true: then raises.
 ir::ValueId raise_if(Builder& b, ir::ValueId value, ir::ValueId condition, ErrorClass cls,
                      std::string message, std::string remedy = {});
+// `value`, an f64, if an int of 64 bits holds its whole part: else raises as int(value) does, and `cls` for
+// what is finite but too large.
+ir::ValueId fits_int64(Builder& b, ir::ValueId value, ErrorClass cls, std::string message,
+                       std::string remedy = {});
 inline ArgValue weak_float(ir::ValueId v) { return TensorArg{v, Weak::kFloat, true}; }
 inline ArgValue weak_bool(ir::ValueId v) { return TensorArg{v, Weak::kBool, true}; }
 

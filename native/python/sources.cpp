@@ -141,11 +141,35 @@ Captured::Check Captured::check_code(const Test& t, PyObject* value) const {
   return Check::kHolds;
 }
 
+namespace {
+
+bool is_container(PyObject* o, Guard::Container c) {
+  switch (c) {
+    case Guard::Container::kAnyTuple: return PyTuple_Check(o);
+    case Guard::Container::kTuple: return PyTuple_CheckExact(o);
+    case Guard::Container::kList: return PyList_CheckExact(o);
+    case Guard::Container::kDict: return PyDict_CheckExact(o);
+    case Guard::Container::kSet: return Py_IS_TYPE(o, &PySet_Type);
+    case Guard::Container::kFrozenSet: return PyFrozenSet_CheckExact(o);
+  }
+  return false;
+}
+
+Py_ssize_t length_of(PyObject* container) {
+  return PyTuple_Check(container)  ? PyTuple_GET_SIZE(container)
+         : PyList_Check(container) ? PyList_GET_SIZE(container)
+         : PyDict_Check(container) ? PyDict_GET_SIZE(container)
+                                   : PySet_GET_SIZE(container);
+}
+
+}  // namespace
+
 Captured::Check Captured::check_keys(const Test& t, PyObject* value) const {
-  const bool known = PyDict_CheckExact(value) || PyAnySet_CheckExact(value);
-  if (!known || !t.expected || !PyTuple_CheckExact(t.expected.get())) return Check::kFails;
+  if (!is_container(value, t.guard->container) || !t.expected ||
+      !PyTuple_CheckExact(t.expected.get()))
+    return Check::kFails;
   const Py_ssize_t n = PyTuple_GET_SIZE(t.expected.get());
-  if (PyObject_Size(value) != n) return Check::kFails;
+  if (length_of(value) != n) return Check::kFails;
   // No code of the user's runs: keys are constants, and hashes are stored.
   PyRef it = PyRef::steal(PyObject_GetIter(value));
   for (Py_ssize_t i = 0; it && i < n; ++i) {
@@ -172,11 +196,8 @@ Captured::Check Captured::check(size_t k, PyObject* value) const {
       if (PyRef o = resolve_qualified(t.guard->value.text)) t.last_good = std::move(o);
       return verdict(t.last_good.get() == value);
     case Guard::Kind::kCode: return check_code(t, value);
-    case Guard::Kind::kLength: {
-      if (PyTuple_Check(value)) return verdict(PyTuple_GET_SIZE(value) == t.length);
-      if (PyList_CheckExact(value)) return verdict(PyList_GET_SIZE(value) == t.length);
-      return verdict(PyDict_CheckExact(value) && PyDict_GET_SIZE(value) == t.length);
-    }
+    case Guard::Kind::kLength:
+      return verdict(is_container(value, t.guard->container) && length_of(value) == t.length);
     case Guard::Kind::kIdentity: return verdict(value == t.expected.get());
     case Guard::Kind::kMissing: return Check::kFails;
     case Guard::Kind::kKeys: return check_keys(t, value);

@@ -260,3 +260,191 @@ def test_bases_and_names_of_classes():
     agrees(f, X)
     agrees(cuvil.jit(lambda x: x * 2 if issubclass(Other, Base) else x), X)
     agrees(cuvil.jit(lambda x: x * 2 if callable(o) else x), X)
+
+
+c = d = e = f = h = None  # what the functions below capture; the tests give them values
+
+
+class Changing:
+    """An object whose state Python's operators and functions look into."""
+
+    def __init__(self, v):
+        self.v = v
+
+    def __repr__(self):
+        return "c" * self.v
+
+    def __index__(self):
+        return self.v
+
+    __int__ = __abs__ = __hash__ = __index__
+
+    def __float__(self):
+        return float(self.v)
+
+    def __eq__(self, other):
+        return self.v == other
+
+    def __add__(self, other):
+        return self.v + other
+
+    def __iter__(self):
+        return iter(range(self.v))
+
+    def __contains__(self, item):
+        return item == self.v
+
+    def __getitem__(self, k):
+        return self.v + k
+
+
+def with_state():
+    user = collections.UserList([1, 2])
+    return {
+        "object": Changing(1),
+        "deque": collections.deque([1, 2]),
+        "bytearray": bytearray(b"\1\2"),
+        "ordered": collections.OrderedDict({1: 1, 2: 2}),
+        "default": collections.defaultdict(int, {1: 1}),
+        "counter": collections.Counter([1, 2]),
+        "view": {1: 1, 2: 2}.values(),
+        "user": user,
+        "chain": collections.ChainMap({1: 1}),
+        "in a list": [Changing(1)],
+        "in a dict": {1: [user]},
+    }
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x * len(str(c)),
+        lambda x: x * len(f"{c}"),
+        lambda x: x * int(c),
+        lambda x: x * float(c),
+        lambda x: x * abs(c),
+        lambda x: x * (c + 1),
+        lambda x: x * (2 if c == 2 else 3),
+        lambda x: x * (2 if 2 in c else 3),
+        lambda x: x * sum(c),
+        lambda x: x * sum([k for k in c]),
+        lambda x: x * len(list(c)),
+        lambda x: x * len(sorted(c)),
+        lambda x: x * len(set(c)),
+        lambda x: x * max(c),
+        lambda x: x[c],
+        lambda x: x[c:],
+        lambda x: x * [1, 2, 3][c],
+        lambda x: x * math.floor(c),
+        lambda x: x * len(range(c)),
+        lambda x: x * c[1],
+        lambda x: x * c[0:1][0],
+        lambda x: x * np.sum(c),
+        lambda x: x + c,
+        lambda x: x * (1 if [c] == [2] else 2),
+        lambda x: x * len(str((c, 1))),
+        lambda x: x * [1, 2, 1].count(c),
+    ],
+)
+@pytest.mark.parametrize("which", list(with_state()))
+def test_state_that_no_guard_tells(function, which):
+    """What Python's own code makes of an object with a state is refused, or seen to change."""
+    c = with_state()[which]
+    f = cuvil.jit(type(function)(function.__code__, {**globals(), "c": c}), cache=False)
+
+    def check():
+        try:
+            want = f.__wrapped__(X)
+        except Exception:
+            want = None
+        try:
+            got = f(X)
+        except Exception:
+            return
+        assert want is not None
+        np.testing.assert_array_equal(got, want)
+
+    check()
+    for change in (
+        lambda: setattr(c, "v", 2),
+        lambda: setattr(c[0], "v", 2),
+        lambda: c.append(5),
+        lambda: c[1][0].append(5),
+        lambda: c.update({7: 7}),
+        lambda: c.__setitem__(1, 3),
+    ):
+        try:
+            change()
+        except (AttributeError, TypeError, KeyError, IndexError):
+            continue
+        check()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x * (2 if c == d else 3),
+        lambda x: x * (2 if c is d else 3),
+        lambda x: x * (2 if c != None else 3),  # noqa: E711
+        lambda x: x * (2 if f == math.sqrt else 3),
+        lambda x: x * (2 if e == Mode.A else 3),
+        lambda x: x * (2 if e in (Mode.B, Mode.A) else 3),
+        lambda x: x * float(h),
+    ],
+)
+def test_objects_that_python_may_compare(function):
+    import fractions
+
+    plain = type("Plain", (), {})
+    names = {
+        "c": plain(),
+        "d": plain(),
+        "f": math.sqrt,
+        "e": Mode.A,
+        "Mode": Mode,
+        "h": fractions.Fraction(1, 2),
+        "math": math,
+    }
+    agrees(cuvil.jit(type(function)(function.__code__, names), cache=False), X)
+
+
+class Mode(enum.Enum):
+    A = 1
+    B = 2
+
+
+@pytest.mark.parametrize(
+    ("function", "first", "then"),
+    [
+        (lambda x: x[c], None, 1),
+        (lambda x: x[c] * 1, ..., 1),
+        (lambda x: x[c:] * 1, None, 2),
+        (lambda x: x[::c] * 1, None, 2),
+        (lambda x: x * len([1, 2, 3][c:]), None, 2),
+        (lambda x: x * len((x, x, x)[:c]), None, 2),
+        (lambda x: x * len(str(c)), {1, 2}, {1: 1, 2: 2}),
+        (lambda x: x * len(str(c)), {1, 2}, frozenset({1, 2})),
+        (lambda x: x * (2 if c == [0, 1] else 3), [0, 1], (0, 1)),
+        (lambda x: x * (2 if c == [0, 1] else 3), [0, 1], {0: 0, 1: 1}),
+        (lambda x: x * sum([k for k in c]), [5, 6], {0: 5, 1: 6}),
+        (lambda x: x * sum(c), [5, 6], {0: 5, 1: 6}),
+        (lambda x: x * len(str(c)), (0, 1), collections.namedtuple("P", "a b")(0, 1)),
+        (lambda x: x * (2 if 5 in c else 3), {1: 1}, [5, 1]),
+        (lambda x: x * (2 if 5 in c else 3), {5: 1}, [1, 1, 1, 1, 1, 1]),
+        (lambda x: x * len(c), [1, 2], {1: 1, 2: 2}),
+    ],
+)
+def test_another_kind_of_value(function, first, then):
+    names = {"c": first}
+    f = cuvil.jit(type(function)(function.__code__, names), cache=False)
+    agrees(f, X)
+    names["c"] = then
+    agrees(f, X)
+
+
+def test_looking_for_a_key_changes_nothing():
+    d = collections.defaultdict(list, {1: [1]})
+    f = cuvil.jit(lambda x: x * (2 if 5 in d else 3), cache=False)
+    with pytest.raises(cuvil.UnsupportedError):
+        f(X)
+    assert dict(d) == {1: [1]}

@@ -206,3 +206,31 @@ def test_matmul_errors(shapes):
         return a @ b
 
     d.check(fn, np.ones(shapes[0]), np.ones(shapes[1]))
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (4, 0), (0, 0)])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: np.concatenate([x, x[::-1]]).reshape(2, -1) if x.shape[1] else x,
+        lambda x: np.concatenate([x, x]).ravel(),
+        lambda x: np.stack([x, x]).reshape(2, 0),
+        lambda x: np.stack([x, x]).reshape(2, 0).sum(axis=1),
+        lambda x: np.concatenate([x, x]).ravel().sum(),
+        lambda x: (x.T @ x).reshape(-1).prod(),
+    ],
+)
+def test_nothing_is_read_of_an_empty_array(function, shape):
+    x = np.ones(shape)
+    for _ in range(2):
+        got, want = cuvil.jit(function, cache=False)(x), function(x)
+        np.testing.assert_array_equal(got, want)
+        assert np.shape(got) == np.shape(want)
+
+
+@pytest.mark.parametrize("function", [np.isnan, np.isinf, np.signbit, lambda x: np.logical_not(x) * 1.0])
+@pytest.mark.parametrize("values", [[1.0, 2.0], [1.0] * 9, [[1.0], [2.0]]])
+def test_constants_of_zeros(function, values):
+    f = cuvil.jit(lambda x: function(x), cache=False)
+    for _ in range(5):
+        np.testing.assert_array_equal(f(values), function(values))

@@ -530,10 +530,10 @@ IN_MEMORY_ONLY = {
         "2",
         "E = enum.Enum('E', 'A B')\no = E(V)\nf = cuvil.jit(lambda x: x * 2 if o is E.A else x)",
     ),
-    "text of an object": (
-        "'a'",
-        "'bb'",
-        "class C:\n    __str__ = lambda self: V\no = C()\nf = cuvil.jit(lambda x: x * len(f'{o}'))",
+    "text of a member of an enum": (
+        "1",
+        "222",
+        "E = enum.Enum('E', {'a' * V: V})\no = E(V)\nf = cuvil.jit(lambda x: x * len(f'{o}'))",
     ),
 }
 

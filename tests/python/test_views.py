@@ -64,3 +64,81 @@ def test_views(fn, layout):
         base = np.arange(float(rows * columns)).reshape(rows, columns)
         args = [d.laid_out(rng, base, layout), d.laid_out(rng, -base, layout)]
         d.check(fn, *args, compiled=compiled)
+
+
+@pytest.mark.parametrize("index", [[1, 2], [0], [], {0}, [True, False, True, False], np.array([1, 2])])
+def test_a_list_is_no_tuple_of_indices(index):
+    x = np.arange(24.0).reshape(4, 6)
+
+    def f(x):
+        return x[index]
+
+    try:
+        want = f(x)
+    except IndexError:
+        with pytest.raises((IndexError, cuvil.UnsupportedError)):
+            cuvil.jit(f, cache=False)(x)
+        return
+    try:
+        got = cuvil.jit(f, cache=False)(x)
+    except cuvil.UnsupportedError:
+        return
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        ("u1", 300),
+        ("u1", -1),
+        ("i1", 128),
+        ("i4", 2**31),
+        ("i8", 2**63),
+        ("u8", -1),
+        ("i8", np.nan),
+        ("i4", np.inf),
+        ("u1", -np.inf),
+        ("i8", 1e30),
+        ("u1", 255),
+        ("i1", -128),
+        ("i8", 2.7),
+        ("i4", -2.7),
+        ("f4", 300),
+        ("f4", np.nan),
+        ("?", 3),
+    ],
+)
+@pytest.mark.parametrize("where", [0, slice(None), slice(1, 3)])
+def test_numbers_that_a_dtype_cannot_hold(dtype, value, where):
+    def constant(x):
+        x[where] = value
+        return x
+
+    def given(x, v):
+        x[where] = v
+        return x
+
+    for f, args in ((constant, ()), (given, (value,))):
+        x = np.ones(4, dtype)
+        try:
+            want, error = f(x.copy(), *args), None
+        except (OverflowError, ValueError) as e:
+            want, error = None, e
+        g = cuvil.jit(f, cache=False)
+        if error is not None:
+            with pytest.raises(type(error)):
+                g(x, *args)
+            np.testing.assert_array_equal(x, np.ones(4, dtype))
+        else:
+            np.testing.assert_array_equal(g(x, *args), want)
+
+
+def test_dicts_and_sets_are_no_arrays():
+    for function in (
+        lambda x: x * {1: 2},
+        lambda x: np.exp({1.0: 2}),
+        lambda x: x + {1},
+        lambda x: np.sum({1: 2}) + x,
+    ):
+        with pytest.raises((TypeError, cuvil.UnsupportedError)):
+            cuvil.jit(function, cache=False)(np.ones(2))
