@@ -66,10 +66,10 @@ bool equals_no_number(PyObject* o) {
          is_exactly(o, &PyUnicode_Type) || is_exactly(o, &PyBytes_Type);
 }
 
-// Its class takes == from object.
+// None, or of a class that takes == from object.
 bool equals_itself_alone(PyObject* o) {
-  return PyType_GetSlot(Py_TYPE(o), Py_tp_richcompare) ==
-         PyType_GetSlot(&PyBaseObject_Type, Py_tp_richcompare);
+  return o == Py_None || PyType_GetSlot(Py_TYPE(o), Py_tp_richcompare) ==
+                             PyType_GetSlot(&PyBaseObject_Type, Py_tp_richcompare);
 }
 
 bool is_static_float(const Value& v) {
