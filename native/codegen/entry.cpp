@@ -232,6 +232,8 @@ Result<> check_block(const schedule::Program& p, const schedule::Block& b, const
 }  // namespace
 
 void emit_kernel(FunctionBuilder& entry, const schedule::Kernel& k) {
+  for (size_t axis = 0; axis < k.result_axes(); ++axis)
+    if (entry.unit.dims.is_constant(k.extents[axis], 0)) return;  // no result has an element
   switch (k.kind) {
     case schedule::Kernel::Kind::kMap: return emit_map(entry, k);
     case schedule::Kernel::Kind::kReduce: return emit_reduce(entry, k);

@@ -299,7 +299,6 @@ struct Task {
 
 void emit_matmul(FunctionBuilder& entry, const schedule::Kernel& k) {
   Unit& u = entry.unit;
-  if (has_empty_axis(u, k, k.extents.size() - 1)) return;
   const MatMulPlan p = Chooser(u, k).choose();
   ir::DimTable& d = u.dims;
   const ir::Dim m = p.plan.axes[p.m()].extent, n = p.plan.axes[p.n()].extent,

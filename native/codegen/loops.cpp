@@ -198,7 +198,6 @@ void run_over(FunctionBuilder& entry, const schedule::Kernel& k, ir::Dim count, 
 
 void emit_map(FunctionBuilder& entry, const schedule::Kernel& k) {
   Unit& u = entry.unit;
-  if (has_empty_axis(u, k, k.extents.size())) return;
   Plan p = make_plan(k, k.extents.size());
   drop_unit_axes(u, p, 0, p.axes.size());
   const bool ordered = k.may_raise || k.carries_dependence;

@@ -45,11 +45,6 @@ Plan make_plan(const schedule::Kernel& k, size_t kept) {
   return p;
 }
 
-bool has_empty_axis(const Unit& u, const schedule::Kernel& k, size_t last) {
-  return std::any_of(k.extents.begin(), k.extents.begin() + static_cast<std::ptrdiff_t>(last),
-                     [&](ir::Dim d) { return u.dims.is_constant(d, 0); });
-}
-
 void drop_unit_axes(Unit& u, Plan& p, size_t first, size_t last) {
   for (size_t i = last; i-- > first;)
     if (u.dims.is_constant(p.axes[i].extent, 1)) p.erase_axis(i);

@@ -31,8 +31,6 @@ struct Plan {
 
 // Axes of the kernel as they are; the last `inner` ones are marked as reduced.
 Plan make_plan(const schedule::Kernel& k, size_t kept);
-// Whether one of the first `last` axes has no index at all.
-bool has_empty_axis(const Unit& u, const schedule::Kernel& k, size_t last);
 void drop_unit_axes(Unit& u, Plan& p, size_t first, size_t last);
 // Orders axes [first, last) by the strides of `lead`, largest first. Legal where order does not matter.
 void sort_axes(Unit& u, Plan& p, const PlanAccess& lead, size_t first, size_t last);

@@ -488,7 +488,6 @@ void emit_chunked(FunctionBuilder& entry, const schedule::Kernel& k, const Reduc
 
 void emit_reduce(FunctionBuilder& entry, const schedule::Kernel& k) {
   Unit& u = entry.unit;
-  if (has_empty_axis(u, k, k.kept)) return;
   ReducePlan p = choose(u, k);
   p.divided = divided_axis(u, p.plan, p.kept);
   if (p.kept == 0 && !p.ordered && !p.plan.axes.empty() &&

@@ -250,7 +250,7 @@ Result<Value> Interpreter::subscript_tensor(const Tensor& t, const Value& index,
       const Static* s = item.get<Static>();
       if (s && PyList_Check(s->object.get()))
         return unsupported("indexing with a list", "use a slice, or np.stack of the rows", n);
-      if (s && PyIndex_Check(s->object.get())) CUVIL_CHECK(as_object(item, n));
+      if (s) CUVIL_CHECK(use_value(*s, n));
       return fail(
           ErrorClass::kIndexError,
           "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or "

@@ -113,19 +113,12 @@ Result<ir::ValueId> Interpreter::fit(const Value& value, const Tensor& target, c
     CUVIL_TRY(ops::Operand operand, ops::classify(b, number));
     CUVIL_TRY(v, ops::materialise(b, operand, type.dtype, false));
   } else {
-    if (const Static* s = value.get<Static>();
-        s && is_exactly(s->object.get(), &PyFloat_Type) && is_int(type.dtype)) {
-      const double real = PyFloat_AsDouble(s->object.get());
-      if (std::isnan(real))
-        return fail(ErrorClass::kValueError, "cannot convert float NaN to integer", {}, n);
-      if (std::isinf(real))
-        return fail(ErrorClass::kOverflowError, "cannot convert float infinity to integer", {}, n);
-      if (!(std::abs(real) < 0x1p63))
-        return fail(ErrorClass::kOverflowError, "Python int too large to convert to C long", {}, n);
-    }
     CUVIL_TRY(Tensor t, as_tensor(value, n));
     v = read(t);
-    if (t.weak == ops::Weak::kFloat && is_int(type.dtype))
+    const Static* s = value.get<Static>();
+    const bool known =
+        s && PyFloat_Check(s->object.get()) && std::abs(PyFloat_AsDouble(s->object.get())) < 0x1p63;
+    if (t.weak == ops::Weak::kFloat && is_int(type.dtype) && !known)
       v = ops::fits_int64(b, v, ErrorClass::kOverflowError,
                           "Python int too large to convert to C long");
   }

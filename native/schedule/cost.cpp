@@ -37,9 +37,7 @@ double kernel_cost(const ir::Graph& g, const Kernel& k) {
     return static_cast<double>(std::max<int64_t>(g.dims.example(k.extents[axis]).value_or(1), 0));
   };
   double all = 1, outer = 1;
-  const size_t kept = k.kind == Kernel::Kind::kMap      ? k.extents.size()
-                      : k.kind == Kernel::Kind::kReduce ? k.kept
-                                                        : k.extents.size() - 1;
+  const size_t kept = k.result_axes();
   for (size_t i = 0; i < k.extents.size(); ++i) {
     all *= extent(i);
     if (i < kept) outer *= extent(i);

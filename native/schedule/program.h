@@ -89,6 +89,11 @@ struct Kernel {
   bool carries_dependence =
       false;           // a store may feed a later load: in order, one element at a time
   double cost_ns = 0;  // estimate, when all extents are known (symbolic: from examples)
+
+  // How many leading axes the results have: what comes after is summed over.
+  size_t result_axes() const {
+    return kind == Kind::kMap ? extents.size() : kind == Kind::kReduce ? kept : extents.size() - 1;
+  }
 };
 
 struct Statement;
