@@ -314,6 +314,8 @@ struct FileHeader {
 static_assert(sizeof(FileHeader) == 128);
 
 std::vector<uint8_t> write_artifact(const Artifact& a);
+// Whether a file of so many bytes may start so.
+Result<> check_header(const FileHeader& h, uint64_t size);
 // Checks everything (size, magic, versions, checksum, ranges); the blob stays in `bytes`.
 Result<Artifact> read_artifact(std::span<const uint8_t> bytes);
 // Where the blob lies in bytes that read_artifact accepted.

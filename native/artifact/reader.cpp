@@ -98,6 +98,8 @@ Error damaged(const char* what) {
                     "compile the function again");
 }
 
+}  // namespace
+
 Result<> check_header(const FileHeader& h, uint64_t size) {
   if (h.magic != kMagic) return damaged("its first bytes are not those of an artifact");
   if (h.format_version != kFormatVersion || h.abi_version != CUVIL_ABI_VERSION)
@@ -112,8 +114,6 @@ Result<> check_header(const FileHeader& h, uint64_t size) {
   if (!fits) return damaged("its sections do not fit its size");
   return Ok{};
 }
-
-}  // namespace
 
 Result<Artifact> read_artifact(std::span<const uint8_t> bytes) {
   FileHeader h;

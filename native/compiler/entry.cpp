@@ -233,4 +233,5 @@ const char* cuvil_compiler_build_id() { return cuvil::build_id(); }
 
 void cuvil_compile(const cuvil::compiler::Request* request, cuvil::compiler::Response* response) {
   cuvil::compiler::compile(*request, *response);
+  if (cuvil::frontend::raise_interrupt()) response->python_raises = false;
 }

@@ -23,7 +23,7 @@ const Tables& tables() {
     PyRef module = PyRef::steal(PyImport_ImportModule("_ast"));
     auto type_of = [&](const char* name) {
       PyRef o = module ? PyRef::steal(PyObject_GetAttrString(module.get(), name)) : PyRef();
-      if (!o) PyErr_Clear();
+      if (!o) forgive();
       return o.release();  // kept for ever
     };
 #define CUVIL_NODE(name) \

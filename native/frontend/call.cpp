@@ -10,7 +10,7 @@ namespace {
 PyObject* type_in(const char* module, const char* name) {
   PyRef m = PyRef::steal(PyImport_ImportModule(module));
   PyRef t = m ? PyRef::steal(PyObject_GetAttrString(m.get(), name)) : PyRef();
-  if (!t) PyErr_Clear();
+  if (!t) forgive();
   return t.release();  // lives as long as the process
 }
 
@@ -110,7 +110,7 @@ Result<Value> Interpreter::call_static(const Static& callee, Arguments args, con
         callee.source < 0 ? -1 : capture_.source(Capture::Kind::kWrapped, callee.source);
     PyRef code = CUVIL_ATTR(wrapped, "__code__");
     if (source >= 0 && code) capture_.guard_code(source, code.get());
-    PyErr_Clear();
+    forgive();
     return call_function(wrapped, source, std::move(args), n);
   }
   if (is_method(o)) {
@@ -296,13 +296,13 @@ Result<ops::ArgValue> Interpreter::to_arg(const Value& v, const Node& n) {
     if (std::optional<int64_t> i = to_int64(o)) return ArgValue(*i);
     const double real = PyLong_AsDouble(o);
     if (real == -1.0 && PyErr_Occurred()) {
-      PyErr_Clear();
+      forgive();
       return fail(ErrorClass::kOverflowError, "int too large to convert to float", {}, n);
     }
     ops::BigInt big{real, std::nullopt, to_string(PyRef::steal(PyObject_Str(o)).get())};
     const unsigned long long u64 = PyLong_AsUnsignedLongLong(o);
     if (PyErr_Occurred()) {
-      PyErr_Clear();
+      forgive();
     } else {
       big.u64 = u64;
     }

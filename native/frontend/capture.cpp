@@ -121,7 +121,7 @@ bool hashes_alike(PyObject* o) {
 
 bool Capture::guard_keys(int32_t source, PyObject* object) {
   PyRef keys = PyRef::steal(PySequence_Tuple(object));
-  if (!keys) PyErr_Clear();
+  if (!keys) forgive();
   std::optional<Const> value = keys ? const_of(keys.get()) : std::nullopt;
   if (!value) return false;
   if (!PyDict_Check(object)) note_order_of(keys.get());
@@ -136,7 +136,7 @@ void Capture::note_order_of(PyObject* set) {
   PyRef it = PyRef::steal(PyObject_GetIter(set));
   while (PyRef item = it ? PyRef::steal(PyIter_Next(it.get())) : PyRef())
     facts_.memory_only = facts_.memory_only || !hashes_alike(item.get());
-  PyErr_Clear();
+  forgive();
 }
 
 bool Capture::guard_items(int32_t source, PyObject* object) {

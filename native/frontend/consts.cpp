@@ -12,13 +12,13 @@ using artifact::Const;
 PyObject* numpy_type(const char* name) {
   PyRef numpy = loaded_module("numpy");
   PyRef t = numpy ? PyRef::steal(PyObject_GetAttrString(numpy.get(), name)) : PyRef();
-  if (!t) PyErr_Clear();
+  if (!t) forgive();
   return t.release();  // lives as long as NumPy
 }
 
 bool is_instance(PyObject* o, PyObject* type) {
   int r = type ? PyObject_IsInstance(o, type) : 0;
-  if (r < 0) PyErr_Clear();
+  if (r < 0) forgive();
   return r == 1;
 }
 
@@ -33,7 +33,7 @@ std::optional<Const> integer(PyObject* o) {
   }
   PyRef s = PyRef::steal(PyNumber_ToBase(o, 16));  // decimal ones are limited in number
   if (!s) {
-    PyErr_Clear();
+    forgive();
     return std::nullopt;
   }
   c.kind = Const::Kind::kBigInt;
@@ -61,7 +61,7 @@ std::optional<Const> numpy_scalar(PyObject* o) {
   PyRef type = dtype ? attr_or_null(dtype.get(), CUVIL_NAME("type")) : PyRef();
   if (type.get() != reinterpret_cast<PyObject*>(Py_TYPE(o))) return std::nullopt;  // a subclass
   if (!str || !bytes || PyBytes_AsStringAndSize(bytes.get(), &data, &size) < 0) {
-    PyErr_Clear();
+    forgive();
     return std::nullopt;
   }
   std::string name = to_string(str.get());
@@ -107,7 +107,7 @@ std::optional<Const> const_of(PyObject* o) {
     Py_ssize_t size = 0;
     const char* text = PyUnicode_AsUTF8AndSize(o, &size);
     if (!text) {  // lone surrogates
-      PyErr_Clear();
+      forgive();
       return std::nullopt;
     }
     c.kind = Const::Kind::kStr;
@@ -133,7 +133,7 @@ std::optional<Const> const_of(PyObject* o) {
     PyRef list = PyRef::steal(PySequence_List(o));
     for (Py_ssize_t i = 0; list && i < PyList_Size(list.get()); ++i)
       items.push_back(PyRef::borrow(PyList_GetItem(list.get(), i)));
-    PyErr_Clear();
+    forgive();
     return sequence(Const::Kind::kFrozenSet, items);
   }
   if (is_exactly(o, &PySlice_Type) || is_exactly(o, &PyRange_Type)) {
@@ -196,7 +196,7 @@ bool told_by_guard(PyObject* o, int depth) {
   if (PyTuple_Check(o) || is_exactly(o, &PyList_Type) || is_exactly(o, &PySet_Type) ||
       is_exactly(o, &PyFrozenSet_Type)) {
     PyRef items = PyRef::steal(PySequence_Tuple(o));
-    PyErr_Clear();
+    forgive();
     for (Py_ssize_t i = 0; items && i < PyTuple_Size(items.get()); ++i)
       if (!told_by_guard(PyTuple_GetItem(items.get(), i), depth + 1)) return false;
     return static_cast<bool>(items);

@@ -392,7 +392,7 @@ Result<Value> Interpreter::call_container_method(const Value& self, Container& c
     if (object) {
       PyRef method = PyRef::steal(PyObject_GetAttr(object->get(), to_str(name).get()));
       if (method) return call_pure(method.get(), args, n);
-      PyErr_Clear();
+      forgive();
     }
   }
   return unsupported("`." + name + "` of " + describe(self) + " is not compiled here",

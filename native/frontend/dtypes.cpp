@@ -24,7 +24,7 @@ std::optional<DType> dtype_of(PyObject* object) {
       numpy ? PyRef::steal(PyObject_CallMethod(numpy.get(), "dtype", "O", object)) : PyRef();
   PyRef character = dtype ? attr_or_null(dtype.get(), CUVIL_NAME("char")) : PyRef();
   PyRef native = dtype ? attr_or_null(dtype.get(), CUVIL_NAME("isnative")) : PyRef();
-  PyErr_Clear();
+  forgive();
   if (!character || native.get() != Py_True) return std::nullopt;
   return dtype_of_char(to_string(character.get()));
 }

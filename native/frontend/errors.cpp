@@ -60,11 +60,11 @@ PyRef find_class(const char* qualified) {
   PyRef module = PyRef::steal(PyImport_ImportModule(s.substr(0, dot).c_str()));
   PyRef cls = module ? attr_or_null(module.get(), to_str(s.substr(dot + 1)).get()) : PyRef();
   if (!cls && s.ends_with("AxisError")) {  // NumPy before 1.25
-    PyErr_Clear();
+    forgive();
     PyRef numpy = loaded_module("numpy");
     cls = numpy ? attr_or_null(numpy.get(), CUVIL_NAME("AxisError")) : PyRef();
   }
-  PyErr_Clear();
+  forgive();
   return cls ? cls : PyRef::borrow(PyExc_RuntimeError);
 }
 
@@ -105,11 +105,11 @@ void raise_at(PyObject* exception, const std::string& file, const std::string& f
                         : PyRef();
     if (renamed) code = renamed;
   }
-  PyErr_Clear();
+  forgive();
   PyRef globals = PyRef::steal(PyDict_New());
   if (!code || !globals || PyDict_SetItemString(globals.get(), "_error_", exception) < 0 ||
       PyDict_SetItemString(globals.get(), "__builtins__", builtins.get()) < 0) {
-    PyErr_Clear();
+    forgive();
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception)), exception);
     return;
   }
@@ -168,7 +168,7 @@ void raise_error(const Error& e, std::span<PyObject* const> codes,
       exception = PyRef::steal(
           PyObject_CallFunction(PyExc_RuntimeError, "s", "No active exception to reraise"));
   } else {
-    PyErr_Clear();
+    forgive();
     PyRef cls = find_class(python_class_name(e.cls));
     std::string text = format_error(e, codes, trail);
     PyRef message = to_str(text);
@@ -180,6 +180,13 @@ void raise_error(const Error& e, std::span<PyObject* const> codes,
     return;
   }
   raise_at(exception.get(), file, function, e.loc);
+}
+
+bool raise_interrupt() {
+  if (!kept_interrupt[0]) return false;
+  PyErr_Restore(kept_interrupt[0], kept_interrupt[1], kept_interrupt[2]);
+  std::fill(kept_interrupt, kept_interrupt + 3, nullptr);
+  return true;
 }
 
 void raise(const Error& e, std::span<PyObject* const> code_objects) {

@@ -105,16 +105,16 @@ Result<Value> Interpreter::lookup(const std::string& name, const Node& n) {
   PyObject* global = PyDict_GetItemWithError(f.globals.get(), key.get());
   PyRef found = PyRef::borrow(global);
   if (!found) {
-    PyErr_Clear();
+    forgive();
     PyRef builtins = PyRef::steal(PyImport_ImportModule("builtins"));
     if (PyObject* own = PyDict_GetItemWithError(f.globals.get(), CUVIL_NAME("__builtins__")))
       builtins = PyRef::borrow(own);
-    PyErr_Clear();
+    forgive();
     if (builtins && PyDict_Check(builtins.get()))
       found = PyRef::borrow(PyDict_GetItemWithError(builtins.get(), key.get()));
     else if (builtins)
       found = attr_or_null(builtins.get(), key.get());
-    PyErr_Clear();
+    forgive();
   }
   if (!found)
     return fail(ErrorClass::kNameError, "name '" + name + "' is not defined",

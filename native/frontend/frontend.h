@@ -29,4 +29,7 @@ artifact::CodeLoc code_loc(const Traced& t, const SourceLoc& loc);
 // Raises `e` as its Python class, with file, line, caret and remedy.
 void raise(const Error& e, std::span<PyObject* const> code_objects);
 
+// Raises what interrupted the calls above (Ctrl-C, say) instead of whatever is raised. False: nothing has.
+bool raise_interrupt();
+
 }  // namespace cuvil::frontend

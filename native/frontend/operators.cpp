@@ -411,7 +411,7 @@ Result<bool> Interpreter::contains(const Value& item, const Value& container, co
         }
         return in == 1;
       }
-      PyErr_Clear();
+      forgive();
     }
   }
   if (const Container* c = container.container(); c && c->kind == Container::Kind::kDict && x) {

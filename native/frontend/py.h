@@ -50,10 +50,20 @@ class PyRef {
 // getattr(o, "name"); NULL with the indicator set.
 #define CUVIL_ATTR(object, text) PyRef::steal(PyObject_GetAttr(object, CUVIL_NAME(text)))
 
+// What is no Exception (KeyboardInterrupt, SystemExit: a signal came meanwhile), until raise_interrupt().
+inline thread_local PyObject* kept_interrupt[3] = {nullptr, nullptr, nullptr};
+
+// Clears the indicator: an expected failure.
+inline void forgive() {
+  if (!PyErr_Occurred()) return;
+  if (kept_interrupt[0] || PyErr_ExceptionMatches(PyExc_Exception)) return PyErr_Clear();
+  PyErr_Fetch(&kept_interrupt[0], &kept_interrupt[1], &kept_interrupt[2]);
+}
+
 // getattr that treats every failure as "not there" and leaves no indicator.
 inline PyRef attr_or_null(PyObject* o, PyObject* name) {
   PyRef r = PyRef::steal(PyObject_GetAttr(o, name));
-  if (!r) PyErr_Clear();
+  if (!r) forgive();
   return r;
 }
 
@@ -64,7 +74,7 @@ inline std::string to_string(PyObject* o) {
   Py_ssize_t size = 0;
   const char* text = o && PyUnicode_Check(o) ? PyUnicode_AsUTF8AndSize(o, &size) : nullptr;
   if (!text) {
-    PyErr_Clear();
+    forgive();
     return {};
   }
   return std::string(text, static_cast<size_t>(size));
@@ -77,7 +87,7 @@ inline PyRef to_str(std::string_view s) {
 // repr(o), shortened so that it fits in a message.
 inline std::string short_repr(PyObject* o) {
   PyRef r = PyRef::steal(PyObject_Repr(o));
-  if (!r) PyErr_Clear();
+  if (!r) forgive();
   std::string s = r ? to_string(r.get()) : std::string("<object>");
   if (s.size() > 60) s = s.substr(0, 57) + "...";
   return s;
@@ -92,7 +102,7 @@ inline std::string type_name(PyObject* o) {
 inline std::optional<int64_t> to_int64(PyObject* o) {
   PyRef index = PyRef::steal(PyNumber_Index(o));
   if (!index) {
-    PyErr_Clear();
+    forgive();
     return std::nullopt;
   }
   int overflow = 0;
@@ -128,7 +138,7 @@ inline bool is_strong_number(PyObject* o) {
   PyRef half = PyRef::steal(numpy ? PyObject_GetAttrString(numpy, "float16") : nullptr);
   PyRef one = PyRef::steal(half ? PyObject_CallFunction(half.get(), "i", 1) : nullptr);
   PyRef product = PyRef::steal(one ? PyNumber_Multiply(one.get(), o) : nullptr);
-  PyErr_Clear();
+  forgive();
   return product && Py_TYPE(product.get()) != Py_TYPE(one.get());
 }
 

@@ -45,7 +45,7 @@ std::vector<std::string> lines_of_linecache(const std::string& file) {
                    ? PyRef::steal(PyObject_CallFunctionObjArgs(getlines.get(), name.get(), nullptr))
                    : PyRef();
   if (!list || !PyList_Check(list.get())) {
-    PyErr_Clear();
+    forgive();
     return lines;
   }
   for (Py_ssize_t i = 0; i < PyList_Size(list.get()); ++i)
@@ -132,7 +132,7 @@ long last_line(PyObject* code) {
     PyObject* line = PyTuple_GetItem(entry.get(), 2);
     if (line && PyLong_Check(line)) last = std::max(last, PyLong_AsLong(line));
   }
-  PyErr_Clear();
+  forgive();
   PyRef consts = attr_or_null(code, CUVIL_NAME("co_consts"));
   for (Py_ssize_t i = 0; consts && i < PyTuple_Size(consts.get()); ++i) {
     PyObject* c = PyTuple_GetItem(consts.get(), i);
@@ -153,7 +153,7 @@ bool same_const(PyObject* a, PyObject* b) {
   if (PyObject_HasAttrString(a, "co_code")) return same_code(a, b);
   PyRef ra = PyRef::steal(PyObject_Repr(a)), rb = PyRef::steal(PyObject_Repr(b));
   int equal = ra && rb ? PyObject_RichCompareBool(ra.get(), rb.get(), Py_EQ) : 0;
-  PyErr_Clear();
+  forgive();
   return equal == 1;
 }
 
@@ -166,7 +166,7 @@ bool same_code(PyObject* a, PyObject* b) {
     PyRef x = PyRef::steal(PyObject_GetAttrString(a, field));
     PyRef y = PyRef::steal(PyObject_GetAttrString(b, field));
     if (!x || !y || PyObject_RichCompareBool(x.get(), y.get(), Py_EQ) != 1) {
-      PyErr_Clear();
+      forgive();
       return false;
     }
   }
@@ -199,7 +199,7 @@ Place first_place(PyObject* code) {
     best = here;
     break;
   }
-  PyErr_Clear();
+  forgive();
   return best;
 }
 
@@ -216,7 +216,7 @@ PyRef compile(const std::string& text, PyObject* file, long flags) {
   // The depth that the AST's constructors count is shared by all threads, so that a switch between
   // threads in the middle makes them fail with a SystemError: again then.
   for (int attempt = 0; attempt < 5 && args && builtin && !made; ++attempt) {
-    PyErr_Clear();
+    forgive();
     made = PyRef::steal(PyObject_CallObject(builtin, args.get()));
     if (!made && !PyErr_ExceptionMatches(PyExc_SystemError)) break;
   }
@@ -278,7 +278,7 @@ Found try_candidate(const Candidate& c, WalkedFunction& f, long flags) {
     // No Python; anything else (memory, an interrupt) is not an answer.
     if (!PyErr_ExceptionMatches(PyExc_SyntaxError) && !PyErr_ExceptionMatches(PyExc_ValueError))
       return Found::kError;
-    PyErr_Clear();
+    forgive();
     return Found::kNo;
   }
   PyRef co_name = attr_or_null(f.code.get(), CUVIL_NAME("co_name"));

@@ -68,7 +68,7 @@ artifact::CodeLoc code_loc(const Traced& t, const SourceLoc& loc) {
     }
     if (same) out.instruction = index;
   }
-  PyErr_Clear();
+  forgive();
   return out;
 }
 

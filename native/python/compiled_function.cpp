@@ -19,12 +19,12 @@ PyObject* call(PyObject* callable, PyObject* const* args, size_t nargsf, PyObjec
   if (!s.binder.bind(function, args, static_cast<size_t>(PyVectorcall_NARGS(nargsf)), kwnames,
                      &bound))
     return PyObject_Vectorcall(function, args, nargsf, kwnames);  // raises TypeError
-  if (s.last) [[likely]] {
-    Frame f(*s.last);
+  if (const Specialisation* last = s.last) [[likely]] {  // user code that guards run may change it
+    Frame f(*last);
     f.function = function;
     Mismatch why;
-    switch (s.last->match(s.binder, bound, &f, &why)) {
-      case Specialisation::Match::kYes: return s.last->run(&f);
+    switch (last->match(s.binder, bound, &f, &why)) {
+      case Specialisation::Match::kYes: return last->run(&f);
       case Specialisation::Match::kError: return nullptr;
       case Specialisation::Match::kNo: break;
     }

@@ -24,7 +24,8 @@ std::optional<CachePlace> cache_for(const State& s, const Knobs& knobs) {
   if (!knobs.cache || !s.options.cache) return std::nullopt;
   auto directory = runtime::cache_directory(knobs.cache_dir);
   if (!directory.ok() || *directory == given_up) return std::nullopt;
-  return CachePlace{*directory, static_cast<uint64_t>(knobs.cache_mb) << 20};
+  constexpr int64_t kMost = INT64_MAX >> 20;
+  return CachePlace{*directory, std::min(knobs.cache_mb, kMost) << 20};
 }
 
 bool load_cached(State& s, const std::string& directory, const artifact::Hash& key, bool* added) {

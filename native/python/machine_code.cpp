@@ -30,26 +30,33 @@ void register_hooks() {
   static pid_t process = 0;  // under the GIL
   const bool forked = process != 0;
   if (std::exchange(process, getpid()) == getpid()) return;
-  PyRef self = imported("cuvil._cuvil", "settle");
+  PyRef module = imported("cuvil._cuvil");
+  PyRef self = module ? CUVIL_ATTR(module.get(), "settle") : PyRef();
+  PyRef before = module ? CUVIL_ATTR(module.get(), "before_fork") : PyRef();
+  PyRef after = module ? CUVIL_ATTR(module.get(), "after_fork") : PyRef();
   PyRef none = PyRef::steal(PyTuple_New(0));
-  auto call = [&](PyRef callable, PyObject* args, const char* keyword, PyObject* value) {
-    PyRef names = PyRef::steal(PyDict_New());
-    if (callable && args && names && PyDict_SetItemString(names.get(), keyword, value) == 0)
-      PyRef::steal(PyObject_Call(callable.get(), args, names.get()));
+  if (!self || !before || !after || !none) return PyErr_Clear();
+  auto call = [](PyRef callable, const PyRef& args, PyRef keywords) {
+    if (callable && args && keywords)
+      PyRef::steal(PyObject_Call(callable.get(), args.get(), keywords.get()));
     PyErr_Clear();
   };
-  if (!self || !none) return PyErr_Clear();
-  if (!forked) {
+  if (forked) {
+    waiting = 0;
+  } else {
     PyRef at_exit = imported("atexit", "register");
     if (at_exit) PyRef::steal(PyObject_CallOneArg(at_exit.get(), self.get()));
-    call(imported("os", "register_at_fork"), none.get(), "before", self.get());
+    // What starts later: by other functions at exit, or by threads that are still there.
+    Py_AtExit(runtime::close_worker);
+    call(imported("os", "register_at_fork"), none,
+         PyRef::steal(
+             Py_BuildValue("{sOsO}", "before", before.get(), "after_in_parent", after.get())));
   }
   // Workers of multiprocessing leave without atexit, and forget what was registered before they were made.
-  if (PyDict_GetItemString(PyImport_GetModuleDict(), "multiprocessing.util")) {
-    PyRef args = PyRef::steal(Py_BuildValue("(OO)", Py_None, self.get()));
-    PyRef priority = PyRef::steal(PyLong_FromLong(0));
-    call(imported("multiprocessing.util", "Finalize"), args.get(), "exitpriority", priority.get());
-  }
+  if (PyDict_GetItemString(PyImport_GetModuleDict(), "multiprocessing.util"))
+    call(imported("multiprocessing.util", "Finalize"),
+         PyRef::steal(Py_BuildValue("(OO)", Py_None, self.get())),
+         PyRef::steal(Py_BuildValue("{si}", "exitpriority", 0)));
 }
 
 }  // namespace
@@ -85,7 +92,8 @@ void MachineCode::make() {
 }
 
 void MachineCode::start(const std::shared_ptr<MachineCode>& self) {
-  if (std::exchange(self->started_, true)) return;
+  // A forked child has none of what waits in its parent.
+  if (self->done() || std::exchange(self->started_in_, getpid()) == getpid()) return;
   register_hooks();
   ++waiting;
   auto task = [code = self] {
@@ -95,7 +103,7 @@ void MachineCode::start(const std::shared_ptr<MachineCode>& self) {
     --waiting;
   };
   if (waiting <= kMostWaiting) {
-    runtime::submit(std::move(task));
+    self->number_ = runtime::submit(std::move(task));
   } else {
     Py_BEGIN_ALLOW_THREADS runtime::run_on_worker(std::move(task));
     Py_END_ALLOW_THREADS
@@ -104,7 +112,8 @@ void MachineCode::start(const std::shared_ptr<MachineCode>& self) {
 
 void MachineCode::finish(const std::shared_ptr<MachineCode>& self) {
   start(self);
-  Py_BEGIN_ALLOW_THREADS while (!self->done()) runtime::wait_for_worker();
+  Py_BEGIN_ALLOW_THREADS while (!self->done())
+      runtime::wait_for_worker(self->number_ ? self->number_ : runtime::submitted());
   Py_END_ALLOW_THREADS
 }
 
@@ -122,8 +131,9 @@ StartLater::~StartLater() {
 void start_later(std::shared_ptr<MachineCode> code) { later.push_back(std::move(code)); }
 
 bool settle() {
-  while (!runtime::worker_is_idle()) {
-    Py_BEGIN_ALLOW_THREADS runtime::wait_for_worker(50);
+  const uint64_t count = runtime::submitted();
+  for (bool done = false; !done;) {
+    Py_BEGIN_ALLOW_THREADS done = runtime::wait_for_worker(count, 50);
     Py_END_ALLOW_THREADS if (PyErr_CheckSignals() < 0) return false;
   }
   std::vector<std::pair<std::string, Error>> all;
@@ -136,6 +146,12 @@ bool settle() {
                           : !give_up(directory, error))
       return false;
   return true;
+}
+
+bool before_fork() {
+  const bool ok = settle();
+  Py_BEGIN_ALLOW_THREADS runtime::pause_worker();
+  Py_END_ALLOW_THREADS return ok;
 }
 
 Result<compiler::Compiled> compile_now(compiler::Job& job) {

@@ -17,7 +17,7 @@ namespace cuvil::python {
 // Where the artifact is kept for later processes.
 struct CachePlace {
   std::string directory;
-  uint64_t most_bytes = 0;
+  int64_t most_bytes = 0;
 };
 
 class MachineCode {
@@ -48,7 +48,8 @@ class MachineCode {
   std::string name_;
   std::optional<CachePlace> place_;
   Knobs::Level log_;      // the environment is not read on another thread
-  bool started_ = false;  // under the GIL
+  int started_in_ = 0;    // the process; under the GIL
+  uint64_t number_ = 0;   // of those submitted there
   std::atomic<bool> done_{false};
 };
 
@@ -62,9 +63,11 @@ class StartLater {
 };
 void start_later(std::shared_ptr<MachineCode> code);
 
-// Waits for all machine code that is being made, and warns of what could not be kept. Holding the GIL, which
+// Waits for all machine code that is being made by now, and warns of what could not be kept. Holding the GIL, which
 // others get meanwhile. False with the indicator set: interrupted, or a warning that is an error.
 bool settle();
+// settle(), and no machine code is made until runtime::resume_worker().
+bool before_fork();
 
 // On the calling thread's behalf, at once: for callers that need machine code now. Holding the GIL.
 Result<compiler::Compiled> compile_now(compiler::Job& job);

@@ -15,6 +15,7 @@
 #include "runtime/cache.h"
 #include "runtime/devices.h"
 #include "runtime/pool.h"
+#include "runtime/worker.h"
 #include "support/build_id.h"
 #include "support/knobs.h"
 
@@ -423,6 +424,16 @@ PyObject* settle(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
+PyObject* before_fork(PyObject*, PyObject*) {
+  if (!cuvil::python::before_fork()) return nullptr;
+  Py_RETURN_NONE;
+}
+
+PyObject* after_fork(PyObject*, PyObject*) {
+  runtime::resume_worker();
+  Py_RETURN_NONE;
+}
+
 // ---- the machine
 
 PyObject* cpu(PyObject*, PyObject*) {
@@ -503,6 +514,8 @@ PyMethodDef functions[] = {
     {"cache_files", cache_files, METH_O, "cache_files(directory) -> list of dict"},
     {"cache_clear", cache_clear, METH_O, "cache_clear(directory) -> number of files removed"},
     {"settle", settle, METH_NOARGS, "settle(): wait for all machine code that is being made"},
+    {"before_fork", before_fork, METH_NOARGS, "before_fork(): settle(), then make none"},
+    {"after_fork", after_fork, METH_NOARGS, "after_fork(): in the parent, make it again"},
     {"cpu", cpu, METH_NOARGS, "cpu() -> dict"},
     {"cuda", cuda, METH_NOARGS, "cuda() -> list of dict"},
     {"set_num_threads", set_num_threads, METH_O, "set_num_threads(n)"},

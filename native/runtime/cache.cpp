@@ -22,7 +22,7 @@ namespace cuvil::runtime {
 namespace {
 
 constexpr std::string_view kSuffix = ".cuvil", kTemporary = ".writing-";
-constexpr int64_t kLargestFile = int64_t{1} << 28;
+constexpr uint64_t kLargestFile = uint64_t{1} << 28;
 constexpr time_t kTouchAfter = 600;       // seconds: how exact "latest used" is
 constexpr time_t kAbandonedAfter = 3600;  // a temporary file this old has no writer
 
@@ -96,10 +96,13 @@ Result<> make_directories(const std::string& path) {
   for (size_t at = 1; at != path.npos;) {
     at = path.find('/', at);
     std::string part = path.substr(0, at);
-    if (mkdir(part.c_str(), 0700) != 0 && errno != EEXIST && errno != EISDIR) {
+    if (mkdir(part.c_str(), 0700) != 0) {
       int why = errno;
       struct stat st {};  // a parent that exists on a read-only file system is no fault
-      if (stat(part.c_str(), &st) != 0 || !S_ISDIR(st.st_mode))
+      const bool there = stat(part.c_str(), &st) == 0;
+      if (!there && lstat(part.c_str(), &st) == 0 && S_ISLNK(st.st_mode))
+        return unusable(path, part + " is a link to nothing");
+      if (why != EEXIST && why != EISDIR && !(there && S_ISDIR(st.st_mode)))
         return unusable(path, std::strerror(why));
     }
     if (at != path.npos) ++at;
@@ -124,19 +127,30 @@ std::vector<std::string> entries(int directory) {
   return out;
 }
 
+bool read_at(int fd, void* out, size_t size, size_t offset) {
+  for (size_t at = 0; at < size;) {
+    ssize_t n =
+        pread(fd, static_cast<uint8_t*>(out) + at, size - at, static_cast<off_t>(offset + at));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    at += static_cast<size_t>(n);
+  }
+  return true;
+}
+
 std::optional<std::vector<uint8_t>> read_file(int directory, const std::string& name) {
   Fd fd(openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   struct stat st {};
   if (!fd.ok() || fstat(fd.get(), &st) != 0 || !distrust(st, S_IFREG).empty()) return std::nullopt;
-  if (st.st_size < static_cast<off_t>(sizeof(artifact::FileHeader)) || st.st_size > kLargestFile)
+  artifact::FileHeader header;
+  const auto size = static_cast<uint64_t>(st.st_size);
+  if (size > kLargestFile || !read_at(fd.get(), &header, sizeof header, 0) ||
+      !artifact::check_header(header, size).ok())
+    return std::nullopt;  // before there is memory for all of it
+  std::vector<uint8_t> bytes(size);
+  std::memcpy(bytes.data(), &header, sizeof header);
+  if (!read_at(fd.get(), bytes.data() + sizeof header, size - sizeof header, sizeof header))
     return std::nullopt;
-  std::vector<uint8_t> bytes(static_cast<size_t>(st.st_size));
-  for (size_t at = 0; at < bytes.size();) {
-    ssize_t n = read(fd.get(), bytes.data() + at, bytes.size() - at);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return std::nullopt;
-    at += static_cast<size_t>(n);
-  }
   time_t now = time(nullptr);
   if (now - st.st_mtime > kTouchAfter || st.st_mtime - now > kTouchAfter)
     futimens(fd.get(), nullptr);

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -18,37 +19,72 @@ constexpr auto kPatience = std::chrono::seconds(2);
 
 class Worker {
  public:
-  void add(std::function<void()> task, bool first) {
+  uint64_t add(std::function<void()> task, bool first) {
     std::unique_lock lock(mutex_);
-    if (first)
-      tasks_.push_front(std::move(task));
-    else
-      tasks_.push_back(std::move(task));
-    if (!running_) running_ = start();
-    if (running_) {
-      more_.notify_one();
-      return;
+    const uint64_t number = submitted_++;
+    if (first && pauses_ > 0) {  // who waits for it may be who paused
+      finished_.wait(lock, [&] { return !busy_; });
+      run(lock, {std::move(task), number});
+    } else {
+      tasks_.insert(first ? tasks_.begin() : tasks_.end(), {std::move(task), number});
     }
-    // No thread is to be had: here, then.
-    drain(lock);
+    go_on(lock);
+    return number + 1;
   }
 
-  void wait(int milliseconds) {
-    std::unique_lock lock(mutex_);
-    auto idle = [&] { return is_idle(); };
-    if (milliseconds < 0)
-      idle_.wait(lock, idle);
-    else
-      idle_.wait_for(lock, std::chrono::milliseconds(milliseconds), idle);
-  }
-
-  bool idle() {
+  uint64_t submitted() {
     std::lock_guard lock(mutex_);
-    return is_idle();
+    return submitted_;
+  }
+
+  bool wait(uint64_t count, int milliseconds) {
+    std::unique_lock lock(mutex_);
+    auto done = [&] {
+      if (busy_ && running_number_ < count) return false;
+      return std::none_of(tasks_.begin(), tasks_.end(),
+                          [&](const Task& t) { return t.number < count; });
+    };
+    if (milliseconds >= 0)
+      return finished_.wait_for(lock, std::chrono::milliseconds(milliseconds), done);
+    finished_.wait(lock, done);
+    return true;
+  }
+
+  void pause() {
+    std::unique_lock lock(mutex_);
+    ++pauses_;
+    finished_.wait(lock, [&] { return !busy_; });
+  }
+
+  void resume() {
+    std::unique_lock lock(mutex_);
+    if (pauses_ > 0 && --pauses_ == 0) go_on(lock);
+  }
+
+  void close() {
+    std::unique_lock lock(mutex_);
+    ++pauses_;
+    auto forgotten = std::move(tasks_);
+    tasks_.clear();
+    finished_.wait(lock, [&] { return !busy_; });
   }
 
  private:
-  bool is_idle() const { return tasks_.empty() && !busy_; }
+  struct Task {
+    std::function<void()> run;
+    uint64_t number;
+  };
+
+  void go_on(std::unique_lock<std::mutex>& lock) {
+    if (!ready()) return;
+    if (!has_thread_) has_thread_ = start();
+    if (has_thread_)
+      more_.notify_one();
+    else
+      drain(lock);  // no thread is to be had: here, then
+  }
+
+  bool ready() const { return !tasks_.empty() && !busy_ && pauses_ == 0; }
 
   bool start() {
     pthread_attr_t attributes;
@@ -69,28 +105,35 @@ class Worker {
   void work() {
     std::unique_lock lock(mutex_);
     // Ends after a while, and with it what LLVM keeps for the thread's next compile.
-    while (more_.wait_for(lock, kPatience, [&] { return !tasks_.empty(); })) drain(lock);
-    running_ = false;
+    while (more_.wait_for(lock, kPatience, [&] { return ready(); })) drain(lock);
+    has_thread_ = false;
   }
 
   void drain(std::unique_lock<std::mutex>& lock) {
-    while (!tasks_.empty()) {
-      std::function<void()> task = std::move(tasks_.front());
+    while (ready()) {
+      Task task = std::move(tasks_.front());
       tasks_.pop_front();
-      busy_ = true;
-      lock.unlock();
-      task();
-      task = nullptr;
-      lock.lock();
-      busy_ = false;
+      run(lock, std::move(task));
     }
-    idle_.notify_all();
+  }
+
+  void run(std::unique_lock<std::mutex>& lock, Task task) {
+    busy_ = true;
+    running_number_ = task.number;
+    lock.unlock();
+    task.run();
+    task.run = nullptr;
+    lock.lock();
+    busy_ = false;
+    finished_.notify_all();
   }
 
   std::mutex mutex_;
-  std::condition_variable more_, idle_;
-  std::deque<std::function<void()>> tasks_;
-  bool busy_ = false, running_ = false;
+  std::condition_variable more_, finished_;
+  std::deque<Task> tasks_;
+  uint64_t submitted_ = 0, running_number_ = 0;
+  int pauses_ = 0;
+  bool busy_ = false, has_thread_ = false;
 };
 
 // One a process: a child has none of its parent's threads, and whatever state they left.
@@ -108,7 +151,7 @@ Worker& worker() {
 
 }  // namespace
 
-void submit(std::function<void()> task) { worker().add(std::move(task), false); }
+uint64_t submit(std::function<void()> task) { return worker().add(std::move(task), false); }
 
 void run_on_worker(std::function<void()> task) {
   std::mutex mutex;
@@ -126,7 +169,12 @@ void run_on_worker(std::function<void()> task) {
   changed.wait(lock, [&] { return done; });
 }
 
-void wait_for_worker(int milliseconds) { worker().wait(milliseconds); }
-bool worker_is_idle() { return worker().idle(); }
+uint64_t submitted() { return worker().submitted(); }
+bool wait_for_worker(uint64_t count, int milliseconds) {
+  return worker().wait(count, milliseconds);
+}
+void pause_worker() { worker().pause(); }
+void resume_worker() { worker().resume(); }
+void close_worker() { worker().close(); }
 
 }  // namespace cuvil::runtime

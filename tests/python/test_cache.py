@@ -241,6 +241,21 @@ def test_damaged_files_are_misses(directory, program, damage):
         assert run(program)[0] == HIT
 
 
+def test_a_huge_file_is_not_read(directory, program):
+    run(program)
+    (file,) = files(directory)
+    whole = file.read_bytes()[:300]
+    for head in b"", whole:
+        file.write_bytes(head)
+        os.truncate(file, (1 << 28) - 1)  # sparse
+        process = start(program)
+        out, error = process.stdout.read(), process.stderr.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = status
+        assert (out.strip(), error, status) == (MISS, "", 0)
+        assert usage.ru_maxrss < 200 << 10  # KiB
+
+
 def test_file_of_another_function(directory, program, tmp_path):
     other = write(tmp_path / "other.py", program.read_text().replace("+ 1", "+ 5"))
     run(program)
@@ -297,11 +312,14 @@ def test_file_that_others_may_write(directory, program):
     assert run(program)[0] == MISS
 
 
-@pytest.mark.parametrize("path", ["file", "/proc/cuvil", "/dev/null/x"])
+@pytest.mark.parametrize("path", ["file", "/proc/cuvil", "/dev/null/x", "link", "link/below"])
 def test_directory_that_cannot_be_made(directory, program, tmp_path, path):
     if path == "file":
         path = tmp_path / "file"
         path.write_text("")
+    elif path.startswith("link"):
+        (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+        path = tmp_path / path
     out, error = run(program, env={"CUVIL_CACHE_DIR": str(path)})
     assert out == MISS
     assert error.count("CuvilPerformanceWarning") == 1 and str(path) in error
@@ -435,6 +453,12 @@ def test_eviction(directory, tmp_path, monkeypatch):
     assert mine.exists() and not old.exists()
     assert not (directory / f"{0:032x}").exists() and (directory / f"{1:032x}").exists()
     assert not (left / ".writing-1-0-x").exists()
+
+
+@pytest.mark.parametrize("size", [1 << 43, (1 << 63) - 1])
+def test_a_bound_that_nothing_reaches(directory, program, size):
+    run(program, env={"CUVIL_CACHE_MB": str(size)})
+    assert run(program, env={"CUVIL_CACHE_MB": str(size)})[0] == HIT
 
 
 def test_clock_that_goes_backwards(directory, program):

@@ -895,6 +895,35 @@ def test_user_code_in_guards_may_call_compiled_code():
         np.testing.assert_array_equal(got, X * 2)
 
 
+def test_user_code_in_a_guard_may_use_another_specialisation():
+    """The call that asked goes on with the specialisation whose guards it checked."""
+
+    class Model:
+        calls = ()
+
+        @property
+        def w(self):
+            calls, self.calls = self.calls, ()
+            for x in calls:
+                compiled(x)
+            return 2.0
+
+    model = Model()
+
+    def fn(x):
+        return (x * model.w, x.sum(), x.reshape(-1))
+
+    compiled = cuvil.jit(fn)
+    inputs = (X, X.astype(np.float32), np.arange(3.0), np.ones((2, 3, 4), np.int32))
+    for x in inputs:
+        plain_and_compiled(fn, compiled, x)
+    for x in inputs:
+        for other in inputs:
+            compiled(x)  # the latest
+            model.calls = (other,)
+            d.same(fn(x), compiled(x))
+
+
 def test_code_that_is_replaced_twice():
     def free(x):
         return x + settings.gain

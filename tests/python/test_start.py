@@ -898,6 +898,103 @@ def test_a_forked_child_reads_and_fills_the_cache(cache, tmp_path):
     assert sorted(p for p in cache.rglob("*") if p.is_file()) == files(cache)
 
 
+MAKE = """
+def make(k):
+    def f(x):
+        return x * k + k
+    return cuvil.jit(f)
+x = np.arange(4.0)
+"""
+
+
+def test_functions_at_exit_compile(tmp_path):
+    path = program(
+        tmp_path / "p.py",
+        MAKE
+        + """
+import atexit
+@atexit.register  # runs last
+def late():
+    for k in range(20):
+        check(make(k), x)
+    print("late", flush=True)
+check(make(30), x)
+""",
+        ends="",
+    )
+    for interpret in None, "0":
+        assert run(path, env={"CUVIL_CACHE": "0", "CUVIL_INTERPRET": interpret}) == ("late", "")
+
+
+def test_a_fork_and_the_end_do_not_wait_for_threads_that_compile_on(tmp_path):
+    path = program(
+        tmp_path / "p.py",
+        MAKE
+        + """
+import itertools, threading, time, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # fork in a process with threads
+def work(first):
+    for k in itertools.count(first):
+        make(k)(x)
+for n in range(3):
+    threading.Thread(target=work, args=(10_000 * n,), daemon=True).start()
+time.sleep(0.2)
+child = os.fork()
+if child == 0:
+    check(make(7), x)
+    cuvil.runtime.wait_for_compilation()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+print("end", flush=True)
+""",
+        ends="",
+    )
+    assert run(path, env={"CUVIL_CACHE": "0"}) == ("end", "")
+
+
+def test_what_compiles_before_a_fork_does_not_wait_for_itself(tmp_path):
+    path = program(
+        tmp_path / "p.py",
+        MAKE
+        + """
+os.register_at_fork(before=lambda: check(make(3), x))  # runs last, its machine code is waited for
+check(make(1), x)
+child = os.fork()
+if child == 0:
+    check(make(5), x)
+    os._exit(0)
+print(os.waitpid(child, 0)[1])
+""",
+        ends="",
+    )
+    assert run(path, env={"CUVIL_CACHE": "0", "CUVIL_INTERPRET": "0"}) == ("0", "")
+
+
+@pytest.mark.parametrize("body", ["x * settings.n", "x * 2 + len(str(settings.n))"])
+def test_an_interrupt_while_a_call_compiles_is_raised(tmp_path, body):
+    path = program(
+        tmp_path / "p.py",
+        f"""
+        import signal
+        class Settings:
+            @property
+            def n(self):
+                os.kill(os.getpid(), signal.SIGINT)
+                return 3
+        settings = Settings()
+        @cuvil.jit
+        def f(x):
+            return {body}
+        try:
+            f(np.arange(4.0))
+        except KeyboardInterrupt:
+            print("interrupted")
+        """,
+        ends="",
+    )
+    assert run(path, env={"CUVIL_CACHE": "0"}) == ("interrupted", "")
+
+
 def test_python_runs_while_compiled_code_does(tmp_path):
     path = program(
         tmp_path / "p.py",
