@@ -8,6 +8,7 @@
 //                                yield %3
 //                              }
 #include "frontend/interpreter.h"
+#include "ops/layout.h"
 #include "ops/structural.h"
 
 namespace cuvil::frontend {
@@ -199,6 +200,7 @@ Result<bool> LoopTracer::pass(const LoopSnapshot& before) {
   std::map<std::string, Value> entry = before.locals;
   for (size_t v = 0; v < variables_.size(); ++v) {
     ir::ValueId p = g_.add_param(body_, ir::Type(g_.type(inits_[v])), variables_[v]);
+    g_.value(p).order = ops::layout_order(g_, inits_[v]);
     CUVIL_TRY(Value inside, decode(p, starts[v]));
     if (const Tensor* t = inside.get<Tensor>()) entry_cells_[variables_[v]] = t->cell;
     in_.frame().locals[variables_[v]] = inside;
@@ -206,7 +208,9 @@ Result<bool> LoopTracer::pass(const LoopSnapshot& before) {
   }
   for (size_t c = 0; c < cells_.size(); ++c) {
     Cell& cell = in_.cells_[static_cast<size_t>(cells_[c])];
-    cell.current = g_.add_param(body_, ir::Type(g_.type(cell.current)));
+    const ir::ValueId init = cell.current;
+    cell.current = g_.add_param(body_, ir::Type(g_.type(init)));
+    g_.value(cell.current).order = ops::layout_order(g_, init);
     ++cell.version;
   }
   const std::vector<Cell> cells_at_entry = in_.cells_;
@@ -267,6 +271,15 @@ Result<bool> LoopTracer::pass(const LoopSnapshot& before) {
                                  " after a turn of it",
                              "start it with the dtype and shape that the loop gives it", n_);
     }
+    if (ops::layout_order(g_, inits_[v]) != ops::layout_order(g_, encoded.first)) {
+      wants_peel_ = true;
+      return in_.unsupported("the array `" + variables_[v] +
+                                 "` has its axes in another order in memory after a turn of a loop "
+                                 "that runs in compiled code",
+                             "copy it at the end of the turn: " + variables_[v] + " = " +
+                                 variables_[v] + ".copy()",
+                             n_);
+    }
     yields_.push_back(encoded.first);
     ends_.push_back(end);
     CUVIL_CHECK(check_aliases(before, variables_[v], starts[v]));
@@ -316,6 +329,8 @@ Result<> LoopTracer::leave(const LoopSnapshot& before) {
                            {attr::kTrip, ir::Shape{trip_}}},
                           in_.loc(n_), {body_});
   const std::vector<ir::ValueId> results = g_.op(op).results;
+  for (size_t k = 0; k < results.size(); ++k)
+    g_.value(results[k]).order = ops::layout_order(g_, inits_[k]);
 
   std::vector<Cell> cells = before.cells;
   for (size_t c = 0; c < cells.size(); ++c) cells[c].frozen = in_.cells_[c].frozen;

@@ -235,6 +235,13 @@ def same_sharing(want: Any, got: Any, plain: tuple[Any, ...], compiled: tuple[An
                 raise Mismatch(f"array {k} of the result is {'not ' if w is x else ''}argument {i}")
             if np.may_share_memory(w, x) != np.may_share_memory(g, y):
                 raise Mismatch(f"array {k} of the result: sharing with argument {i} differs")
+    wanted, gotten = arrays_in(want), arrays_in(got)
+    for k in range(len(wanted)):
+        for i in range(k):
+            if (wanted[k] is wanted[i]) != (gotten[k] is gotten[i]):
+                raise Mismatch(f"arrays {i} and {k} of the result: whether they are one differs")
+            if np.may_share_memory(wanted[k], wanted[i]) != np.may_share_memory(gotten[k], gotten[i]):
+                raise Mismatch(f"arrays {i} and {k} of the result: whether they share memory differs")
 
 
 def outcome(fn: Callable[..., Any], args: tuple[Any, ...]) -> tuple[str, Any]:

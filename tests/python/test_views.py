@@ -44,7 +44,38 @@ def ravel_of_even_gaps(a, b):
     return a[:, ::2].ravel(), a.ravel(), b.T.ravel()
 
 
+def order_through_a_loop(a, b):
+    for i in range(len(b)):
+        b = b - i
+    return b.ravel(), b.T.ravel(), b
+
+
+def write_into_a_carried_array(a, b):
+    c = b
+    for i in range(len(b)):
+        c = c - i
+    r = c.ravel()
+    r[0] = 5
+    return c, r
+
+
+def order_of_rows_stored_in_a_loop(a, b):
+    for i in range(len(b)):
+        b[i] = b[i] - i
+    return b * 2, b.ravel(), b
+
+
+def copies_in_a_loop(a, b):
+    for i in range(len(b)):
+        b = b.copy() + i
+    return b.ravel(), b
+
+
 PROGRAMS = [
+    order_through_a_loop,
+    write_into_a_carried_array,
+    order_of_rows_stored_in_a_loop,
+    copies_in_a_loop,
     write_into_a_concatenation,
     view_made_before_a_write,
     write_into_a_reshape,
