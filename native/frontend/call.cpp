@@ -403,10 +403,15 @@ Result<Value> Interpreter::call_row(const ops::DialectRow& row, const Value* sel
     if (wants_ints(params[i].name)) {
       CUVIL_TRY(v, plain_ints(v, params[i].name, n));
     }
-    if (const Tensor* t = v.get<Tensor>()) {
+    auto note = [&](const Value& operand) {
+      const Tensor* t = operand.get<Tensor>();
+      if (!t) return;
       read(*t);  // now, so that argument and operand are one value: from_arg looks for it
       operands.push_back(*t);
-    }
+    };
+    note(v);
+    if (params[i].kind == Parameter::Kind::kVariadic && v.container())
+      for (const Value& item : v.container()->items) note(item);
     CUVIL_TRY(arguments[i], to_arg(v, n));
   }
 
@@ -502,6 +507,7 @@ Result<Value> Interpreter::plain_ints(const Value& v, std::string_view parameter
 // One axis without gaps.
 bool Interpreter::is_packed(const ops::Access& access, const ir::Type& type) {
   return type.rank() == 0 || g_.dims.is_constant(type.shape[0], 1) ||
+         g_.dims.is_constant(type.shape[0], 0) ||
          g_.dims.is_constant(access.strides[0], size_of(type.dtype));
 }
 
@@ -536,11 +542,11 @@ Result<Value> Interpreter::from_arg(const ops::ArgValue& a, const std::vector<Te
           view = fresh(ops::emit_copy(b, root));
         }
         view.steps.insert(view.steps.end(), steps.begin(), steps.end());
-        const bool same = row.name == "numpy.asarray" || row.name == "numpy.asanyarray" ||
-                          row.name == "numpy.ascontiguousarray" ||
-                          row.name.starts_with("numpy.atleast");
-        view.same_object = view.same_object && same && steps.empty();
-        view.readonly = view.readonly || sharing == Sharing::kReadOnlyView;
+        const bool same =
+            steps.empty() && (sharing == Sharing::kSelf || sharing == Sharing::kSelfOrReadOnly);
+        view.same_object = view.same_object && same;
+        view.readonly = view.readonly || sharing == Sharing::kReadOnlyView ||
+                        (sharing == Sharing::kSelfOrReadOnly && !same);
         if (viewable) {
           view.cached = t->value;
           view.cached_version = cells_[static_cast<size_t>(operand.cell)].version;
@@ -553,8 +559,11 @@ Result<Value> Interpreter::from_arg(const ops::ArgValue& a, const std::vector<Te
   }
   if (const auto* list = a.get<std::shared_ptr<ops::ArgList>>()) {
     Values items;
-    for (const ArgValue& item : **list) {
-      CUVIL_TRY(Value v, from_arg(item, operands, row, n));
+    for (size_t k = 0; k < (*list)->size(); ++k) {
+      // Two operands may have one value: the k-th result is of the k-th.
+      std::vector<Tensor> own_first = operands;
+      if (k < own_first.size()) std::swap(own_first[0], own_first[k]);
+      CUVIL_TRY(Value v, from_arg((**list)[k], own_first, row, n));
       items.push_back(std::move(v));
     }
     const bool is_list = row.name.ends_with("split");
@@ -575,7 +584,7 @@ Result<Value> Interpreter::call_method(const BoundMethod& m, Arguments args, con
     return call_container_method(*m.self, *c, m.name, args, n);
   if (const Tensor* t = m.self->get<Tensor>()) {
     if (m.name == "item" && args.positional.empty()) return python_scalar(*t, n);
-    if (m.name == "conjugate") return *m.self;
+    if (m.name == "conjugate" || m.name == "conj") return *m.self;
     if (m.name == "fill" && args.positional.size() == 1) {
       CUVIL_TRY(ir::ValueId v, fit(args.positional[0], *t, n));
       CUVIL_CHECK(write(*t, v, n));

@@ -32,7 +32,14 @@ struct Parameter {
 const std::vector<Parameter>& parameters(const ops::DialectRow& row);
 
 // Where a row's result shares storage with its first operand, as NumPy's documentation says.
-enum class Sharing : uint8_t { kFresh, kView, kReadOnlyView, kPackedView };
+enum class Sharing : uint8_t {
+  kFresh,
+  kView,
+  kReadOnlyView,
+  kPackedView,
+  kSelf,
+  kSelfOrReadOnly,
+};
 Sharing sharing_of(std::string_view row_name);
 // True if the parameter wants plain ints (a shape, an axis), so that NumPy integers count as such.
 bool wants_ints(std::string_view parameter);

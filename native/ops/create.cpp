@@ -262,43 +262,45 @@ Result<ArgValue> build_linspace(Builder& b, const DialectRow& row, Args args) {
 // array(object, dtype, *, copy, order, ...), asarray, ascontiguousarray
 Result<ArgValue> build_array(Builder& b, const DialectRow& row, Args args) {
   CUVIL_TRY(TensorArg x, as_tensor(b, args[0]));
-  const bool fresh = row.name == "numpy.array";
-  bool copy = fresh;
-  if (fresh) {
-    CUVIL_TRY(copy, bool_or(b, args[2], true, "copy"));
-    if (!args[5].missing_or_none()) {
-      CUVIL_TRY(int64_t least, static_int(b, args[5], "ndmin"));
-      const auto rank = static_cast<int64_t>(b.type(x.value).rank());
-      std::vector<int64_t> axes;
-      for (int64_t k = 0; k < least - rank; ++k) axes.push_back(k);
-      x.value = emit_expand(b, x.value, std::move(axes));
-    }
+  const bool is_array = row.name == "numpy.array";
+  const bool packs = row.name == "numpy.ascontiguousarray";
+  bool copy = is_array, must_not = false;  // else: where it is needed
+  if (const size_t at = is_array ? 2 : 4; at < args.size() && !args[at].is<ArgValue::Missing>()) {
+    const bool decides = !args[at].missing_or_none();
+    CUVIL_TRY(copy, bool_or(b, args[at], false, "copy"));
+    must_not = decides && !copy;
   }
-  const DType from = b.type(x.value).dtype;
-  CUVIL_TRY(DType t, dtype_or(b, args[1], from));
-  if (t == from) CUVIL_CHECK(require_real(b, t));
+  if (packs) copy = must_not = false;
+  if (is_array && !args[5].missing_or_none()) {
+    CUVIL_TRY(int64_t least, static_int(b, args[5], "ndmin"));
+    const auto rank = static_cast<int64_t>(b.type(x.value).rank());
+    std::vector<int64_t> axes;
+    for (int64_t k = 0; k < least - rank; ++k) axes.push_back(k);
+    x.value = emit_expand(b, x.value, std::move(axes));
+  }
+  if (packs && b.type(x.value).rank() == 0) x.value = emit_expand(b, x.value, {0});
+  const ir::Type type = b.type(x.value);
+  CUVIL_TRY(DType t, dtype_or(b, args[1], type.dtype));
+  if (t == type.dtype) CUVIL_CHECK(require_real(b, t));
   std::vector<uint8_t> order = layout_order(b.g, x.value);
-  const std::vector<uint8_t> had = order;
-  if (row.name == "numpy.ascontiguousarray") {
-    order.clear();
-    if (b.type(x.value).rank() == 0) x.value = emit_expand(b, x.value, {0});
-  } else {
-    CUVIL_CHECK(check_order(b, args[fresh ? 3 : 2], row.name, &order, b.type(x.value).rank()));
+  const ArgValue how = packs ? ArgValue(std::string("C")) : args[is_array ? 3 : 2];
+  CUVIL_CHECK(check_order(b, how, row.name, &order, type.rank()));
+  const auto* name = how.get<std::string>();
+  if (!copy && t == type.dtype) {
+    bool fits = true;
+    if (name && (*name == "C" || *name == "F")) {
+      CUVIL_TRY(fits, is_contiguous(b, x.value, *name == "F"));
+    }
+    if (fits) return array(x.value);
   }
-  if (t != from) {
-    ir::ValueId v = b.cast(x.value, t);
-    b.g.value(v).order = order;
-    return array(v);
-  }
-  // Whether a strided view is contiguous in the wanted order is known from its access.
-  bool dense = order == had;
-  if (row.name == "numpy.ascontiguousarray") {
-    const ir::Type type = b.type(x.value);
-    dense =
-        layout_access(b.g, x.value).strides == dense_strides(b.g.dims, type.shape, type.dtype, {});
-  }
-  if (!copy && dense) return array(x.value);
-  return array(emit_copy(b, x.value, std::move(order)));
+  if (must_not)
+    return b.error(ErrorClass::kValueError,
+                   "Unable to avoid copy while creating an array as requested.",
+                   "pass copy=None to copy where it is needed");
+  if (t == type.dtype) return array(emit_copy(b, x.value, std::move(order)));
+  ir::ValueId v = b.cast(x.value, t);
+  b.g.value(v).order = order;
+  return array(v);
 }
 
 // np.float32(x): of an array an array, of a number a scalar.
@@ -309,9 +311,7 @@ Result<ArgValue> build_scalar_type(Builder& b, const DialectRow& row, Args args)
     return ArgValue(TensorArg{b.constant_int(t, 0), Weak::kNo, true});
   CUVIL_TRY(Operand o, classify(b, args[0]));
   CUVIL_TRY(ir::ValueId v, materialise(b, o, t));
-  const bool rank0 = b.type(v).rank() == 0;
-  if (!rank0 && v == o.value) v = emit_copy(b, v, layout_order(b.g, v));
-  return ArgValue(TensorArg{v, Weak::kNo, rank0});
+  return ArgValue(TensorArg{v, Weak::kNo, b.type(v).rank() == 0});
 }
 
 // float(x), bool(x), int(x), x.item(): a Python number.

@@ -58,6 +58,27 @@ Access layout_access(ir::Graph& g, ir::ValueId v) {
   return {g.dims.constant(0), dense_strides(g.dims, t.shape, t.dtype, g.value(v).order)};
 }
 
+Result<bool> is_contiguous(Builder& b, ir::ValueId v, bool fortran) {
+  const ir::Type type = b.type(v);
+  const ir::Shape strides = layout_access(b.g, v).strides;
+  ir::Dim step = b.dim(size_of(type.dtype));
+  bool dense = true;
+  for (size_t i = 0; dense && i < type.rank(); ++i) {
+    const size_t k = fortran ? i : type.rank() - 1 - i;
+    if (strides[k] != step) {
+      CUVIL_TRY(dense, b.equal(type.shape[k], b.dim(1)));
+      if (!dense) {
+        CUVIL_TRY(dense, b.equal(strides[k], step));
+      }
+    }
+    step = b.g.dims.mul(step, type.shape[k]);
+  }
+  for (size_t k = 0; !dense && k < type.rank(); ++k) {
+    CUVIL_TRY(dense, b.equal(type.shape[k], b.dim(0)));
+  }
+  return dense;
+}
+
 std::vector<uint8_t> keep_order(ir::Graph& g, std::span<const ir::ValueId> operands, size_t rank,
                                 bool zero_is_free) {
   if (rank < 2) return {};

@@ -18,6 +18,10 @@ ir::Shape dense_strides(ir::DimTable& dims, const ir::Shape& shape, DType dtype,
 // or of the buffer it will be stored in (Value::order).
 Access layout_access(ir::Graph& g, ir::ValueId v);
 
+// Whether a value lies densely packed in C order, or with `fortran` in that of Fortran; what depends on sizes
+// and strides becomes a predicate.
+Result<bool> is_contiguous(Builder& b, ir::ValueId v, bool fortran);
+
 // Axes of a value from slow to fast, as NumPy's K order sees them; empty: C order.
 std::vector<uint8_t> layout_order(ir::Graph& g, ir::ValueId v);
 

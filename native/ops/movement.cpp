@@ -228,7 +228,14 @@ Result<ArgValue> build_broadcast_arrays(Builder& b, const DialectRow&, Args args
   }
   CUVIL_TRY(ir::Shape shape, b.broadcast_shapes(shapes));
   ArgList out;
-  for (const TensorArg& x : values) out.push_back(array(b.broadcast_to(x.value, shape)));
+  for (const TensorArg& x : values) {
+    const ir::Shape from = b.type(x.value).shape;
+    bool same = from.size() == shape.size();
+    for (size_t k = 0; same && k < shape.size(); ++k) {
+      CUVIL_TRY(same, b.equal(from[k], shape[k]));
+    }
+    out.push_back(array(same ? x.value : b.broadcast_to(x.value, shape)));
+  }
   return ArgValue::list(std::move(out));
 }
 

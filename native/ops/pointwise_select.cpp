@@ -243,9 +243,13 @@ Result<ArgValue> build_astype(Builder& b, const DialectRow& row, Args args) {
     if (c_order) b.g.value(r).order.clear();
     return like(b, x, r);
   }
-  const auto wanted = c_order ? std::vector<uint8_t>{} : layout_order(b.g, x.value);
-  if (x.scalar || (!copy && wanted == layout_order(b.g, x.value))) return ArgValue(x);
-  return array(emit_copy(b, x.value, wanted));
+  bool same = x.scalar || (!copy && !c_order);
+  if (!copy && !same) {
+    CUVIL_TRY(same, is_contiguous(b, x.value, false));
+  }
+  if (same) return ArgValue(x);
+  return array(
+      emit_copy(b, x.value, c_order ? std::vector<uint8_t>{} : layout_order(b.g, x.value)));
 }
 
 // a.copy(order='C'), np.copy(a, order='K')

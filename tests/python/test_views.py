@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import cuvil
 import differential as d
 import numpy as np
@@ -173,3 +175,127 @@ def test_dicts_and_sets_are_no_arrays():
     ):
         with pytest.raises((TypeError, cuvil.UnsupportedError)):
             cuvil.jit(function, cache=False)(np.ones(2))
+
+
+# What comes back: the argument itself, a view of it, or something of its own.
+HANDED_THROUGH = [
+    lambda x: np.atleast_1d(x),
+    lambda x: np.atleast_2d(x),
+    lambda x: np.atleast_3d(x),
+    lambda x: np.broadcast_arrays(x),
+    lambda x: np.broadcast_arrays(x, x),
+    lambda x: np.broadcast_arrays(x, 1),
+    lambda x: np.linalg.matrix_transpose(x),
+    lambda x: np.matrix_transpose(x),
+    lambda x: x.T,
+    lambda x: x.mT,
+    lambda x: np.transpose(x),
+    lambda x: x.swapaxes(0, 0),
+    lambda x: np.moveaxis(x, 0, 0),
+    lambda x: x.astype(x.dtype),
+    lambda x: x.astype(x.dtype, copy=False),
+    lambda x: x.astype(x.dtype, order="C", copy=False),
+    lambda x: np.array(x),
+    lambda x: np.array(x, copy=None),
+    lambda x: np.array(x, copy=False),
+    lambda x: np.array(x, copy=None, ndmin=3),
+    lambda x: np.array(x, copy=False, order="F"),
+    lambda x: np.array(x, copy=None, order="F"),
+    lambda x: np.array(x.T, copy=None, order="C"),
+    lambda x: np.array([x], copy=None),
+    lambda x: np.asarray(x),
+    lambda x: np.asarray(x.T, order="F"),
+    lambda x: np.asarray(x, order="F"),
+    lambda x: np.asarray(x, order="C"),
+    lambda x: np.asarray(x, order="A"),
+    lambda x: np.asarray(x, x.dtype),
+    lambda x: np.asarray(x, copy=True),
+    lambda x: np.asarray(x, copy=False),
+    lambda x: np.asarray([x]),
+    lambda x: np.ascontiguousarray(x),
+    lambda x: np.ascontiguousarray(x.T),
+    lambda x: x.conj(),
+    lambda x: x.conjugate(),
+    lambda x: np.conj(x),
+    lambda x: np.real(x),
+    lambda x: x.real,
+    lambda x: np.float64(x),
+    lambda x: np.float32(x),
+    lambda x: np.int64(x),
+    lambda x: np.bool_(x),
+    lambda x: np.squeeze(x),
+    lambda x: x.squeeze(),
+    lambda x: np.squeeze(x, ()),
+    lambda x: x.squeeze(axis=()),
+    lambda x: np.ravel(x),
+    lambda x: x.ravel(),
+    lambda x: x.flatten(),
+    lambda x: np.reshape(x, x.shape),
+    lambda x: x.reshape(-1),
+    lambda x: np.expand_dims(x, ()),
+    lambda x: np.expand_dims(x, 0),
+    lambda x: np.broadcast_to(x, x.shape),
+    lambda x: x[:1],
+    lambda x: x[...],
+    lambda x: x[()],
+    lambda x: np.copy(x),
+    lambda x: x.copy(),
+    lambda x: np.full_like(x, x),
+    lambda x: np.where(True, x, x),
+    lambda x: np.sum(x, axis=()),
+    lambda x: np.hsplit(x, 1),
+    lambda x: np.tile(x, 1),
+    lambda x: np.repeat(x, 1),
+    lambda x: np.roll(x, 0),
+    lambda x: np.concatenate([x]),
+    lambda x: np.stack([x]),
+    lambda x: (x, x),
+]
+
+ARGUMENTS = {
+    "c": np.arange(6.0).reshape(2, 3),
+    "f": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+    "strided": np.arange(12.0).reshape(2, 6)[:, ::2],
+    "row": np.arange(3.0),
+    "column": np.ones((3, 1)),
+    "one": np.ones((1, 1)),
+    "rank 0": np.array(2.0),
+    "empty": np.ones((0, 3)),
+    "int64": np.arange(4),
+    "float32": np.ones(3, np.float32),
+    "bool": np.array([True]),
+}
+
+
+def relation(result, x):
+    if isinstance(result, (tuple, list)):
+        return type(result), [relation(item, x) for item in result]
+    if not isinstance(result, np.ndarray):
+        return type(result)
+    kind = "itself" if result is x else "a view" if np.may_share_memory(result, x) else "its own"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # np.broadcast_arrays: "will not be writeable in future"
+        return kind, result.flags.writeable, result.shape
+
+
+@pytest.mark.parametrize("writeable", [True, False])
+@pytest.mark.parametrize("kind", ARGUMENTS)
+def test_what_comes_back(kind, writeable):
+    """With one size, then with symbolic ones."""
+    for fn in HANDED_THROUGH:
+        compiled = cuvil.jit(fn, cache=False)
+        sizes = [ARGUMENTS[kind]]
+        if sizes[0].ndim and sizes[0].size > 1:
+            sizes.append(
+                np.concatenate([sizes[0]] * 2)[::2] if kind == "strided" else sizes[0].repeat(2, axis=0)
+            )
+        for base in sizes:
+            x = base.view()
+            x.flags.writeable = writeable
+            outcome, want = d.outcome(fn, (x,))
+            got_outcome, got = d.outcome(compiled, (x,))
+            assert outcome == got_outcome, (cuvil.explain(compiled), want, got)
+            if outcome == "value":
+                assert relation(got, x) == relation(want, x), fn.__code__.co_consts
+            else:
+                assert isinstance(got, type(want)), (want, got)

@@ -23,8 +23,15 @@ class Cache : public ::testing::Test {
     directory = name + "/cache";
   }
   void TearDown() override { fs::remove_all(fs::path(directory).parent_path()); }
+  // An artifact with a blob of n times the same byte.
   static std::vector<uint8_t> bytes(uint8_t fill, size_t n = 1000) {
-    return std::vector<uint8_t>(n, fill);
+    artifact::Artifact a;
+    a.blob.assign(n, fill);
+    return artifact::write_artifact(a);
+  }
+  static bool is_whole(const std::vector<uint8_t>& file, size_t n) {
+    auto blob = artifact::blob_of(file);
+    return blob.size() == n && file == bytes(blob[0], n);
   }
   static artifact::Hash key(uint8_t k) { return {k}; }
   std::string directory;
@@ -63,7 +70,7 @@ TEST_F(Cache, TakesTheSameArgumentsAsManyThreadsAtOnce) {
           continue;
         }
         for (const auto& f : *found)
-          if (f.size() != 5000 || f != std::vector<uint8_t>(5000, f[0])) ++failed;
+          if (!is_whole(f, 5000)) ++failed;
         if (k % 10 == 9) sweep_cached(directory, 20'000);
         if (k % 15 == 14 && !clear_cached(directory).ok()) ++failed;
       }
