@@ -98,15 +98,26 @@ class EntryEmitter {
 
   void statement(const schedule::Check& s) {
     using Op = artifact::Predicate::Op;
-    Value *a = f_.dim(s.lhs), *b = f_.dim(s.rhs);
     auto& B = f_.b;
     Value* failed = nullptr;
+    if (s.fits) {
+      // Below 2^63 by more than what rounding adds.
+      constexpr double kLimit = 0x1p63 - 0x1p23;
+      failed = B.CreateFCmpUGE(f_.magnitude(s.lhs), llvm::ConstantFP::get(B.getDoubleTy(), kLimit));
+      return fail_at(s, failed);
+    }
+    Value *a = f_.dim(s.lhs), *b = f_.dim(s.rhs);
     switch (s.op) {
       case Op::kEq: failed = B.CreateICmpNE(a, b); break;
       case Op::kNe: failed = B.CreateICmpEQ(a, b); break;
       case Op::kLt: failed = B.CreateICmpSGE(a, b); break;
       case Op::kLe: failed = B.CreateICmpSGT(a, b); break;
     }
+    fail_at(s, failed);
+  }
+
+  void fail_at(const schedule::Check& s, Value* failed) {
+    auto& B = f_.b;
     f_.if_then(failed, [&] {
       for (size_t i = 0; i < s.payload.size() && i < 4; ++i)
         f_.store_call_field(f_.dim(s.payload[i]),

@@ -1,6 +1,8 @@
 // Unit and FunctionBuilder: see unit.h. Fixed offsets are those of artifact/abi.h.
 #include "codegen/unit.h"
 
+#include <cmath>
+
 #include "artifact/abi.h"
 #include "support/dtype.h"
 
@@ -99,6 +101,22 @@ Value* FunctionBuilder::dim(ir::Dim d) {
   Value* v = emit_dim(prologue, d);
   dims_[d.id] = v;
   return v;
+}
+
+Value* FunctionBuilder::magnitude(ir::Dim d) {
+  llvm::IRBuilder<>& at = rereads_dims_ ? b : prologue;
+  llvm::Type* f64 = at.getDoubleTy();
+  std::vector<ir::DimTable::Term> terms(unit.dims.terms(d).begin(), unit.dims.terms(d).end());
+  Value* sum = llvm::ConstantFP::get(f64, 0.0);
+  for (const auto& t : terms) {
+    Value* product = llvm::ConstantFP::get(f64, std::fabs(static_cast<double>(t.coefficient)));
+    for (int32_t a : t.atoms) {
+      Value* v = at.CreateSIToFP(emit_atom(at, a), f64);
+      product = at.CreateFMul(product, at.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, v));
+    }
+    sum = at.CreateFAdd(sum, product);
+  }
+  return sum;
 }
 
 Value* FunctionBuilder::emit_dim(llvm::IRBuilder<>& at, ir::Dim d) {

@@ -61,6 +61,8 @@ class FunctionBuilder {
   llvm::IRBuilder<> prologue;  // the function's first block: values that hold all through it
 
   llvm::Value* dim(ir::Dim d);
+  // The sum of the magnitudes of its terms, as f64: whether i64 holds it without wrapping.
+  llvm::Value* magnitude(ir::Dim d);
   llvm::Value* buffer_address(schedule::BufferId id);
   llvm::Value* frame_address(int32_t slot);
 

@@ -171,8 +171,15 @@ Result<Value> Interpreter::builtin_abs(const Arguments& args, const Node& n) {
   CUVIL_EXPECT(args.positional.size() == 1 && args.keywords.empty(),
                "abs() takes exactly one argument");
   const Value& v = args.positional[0];
-  if (const ir::Dim* d = v.get<ir::Dim>())
-    return dim_or_static(g_.dims.max(*d, g_.dims.sub(g_.dims.constant(0), *d)));
+  if (const ir::Dim* d = v.get<ir::Dim>()) {
+    CUVIL_TRY(Value negative, unary(NodeKind::kUSub, v, n));
+    if (std::optional<ir::Dim> m = negative.get<ir::Dim>() ? as_dim(negative) : std::nullopt)
+      return dim_or_static(g_.dims.max(*d, *m));
+    CUVIL_TRY(Value fixed, specialise(*d, n));
+    Arguments again;
+    again.positional = {fixed};
+    return builtin_abs(again, n);
+  }
   if (v.is<Tensor>()) {
     for (const char* name : {"operator.abs", "builtins.abs", "numpy.absolute"})
       if (ops::find_row(name)) return call_operator(name, {v}, n);

@@ -240,6 +240,7 @@ class Interpreter {
   // ---- predicates.cpp: questions about dims
   Result<bool> less(ir::Dim a, ir::Dim b, const Node& n);
   Result<bool> equal(ir::Dim a, ir::Dim b, const Node& n);
+  Result<std::optional<ir::Dim>> fitting(std::optional<ir::Dim> result, const Node& n);
   bool provably_less(ir::Dim a, ir::Dim b);  // for every value of the symbols
   std::pair<std::optional<ir::Dim>, std::optional<ir::Dim>> loop_bounds(ir::SymbolId s);
   ir::Dim bound(ir::Dim d, bool upper);

@@ -273,12 +273,12 @@ Result<bool> LoopTracer::pass(const LoopSnapshot& before) {
     }
     if (ops::layout_order(g_, inits_[v]) != ops::layout_order(g_, encoded.first)) {
       wants_peel_ = true;
-      return in_.unsupported("the array `" + variables_[v] +
-                                 "` has its axes in another order in memory after a turn of a loop "
-                                 "that runs in compiled code",
-                             "copy it at the end of the turn: " + variables_[v] + " = " +
-                                 variables_[v] + ".copy()",
-                             n_);
+      return in_.unsupported(
+          "the array `" + variables_[v] +
+              "` has its axes in another order in memory after a turn of a loop "
+              "that runs in compiled code",
+          "copy it at the end of the turn: " + variables_[v] + " = " + variables_[v] + ".copy()",
+          n_);
     }
     yields_.push_back(encoded.first);
     ends_.push_back(end);
@@ -417,6 +417,8 @@ Result<Flow> Interpreter::run_unrolled(const Node& n, const Value& iterable, int
 }
 
 Result<> Interpreter::run_traced(const Node& n, const Value& iterable, ir::Dim trip) {
+  // A bounded number of turns: arithmetic on the index needs no checks then.
+  if (!g_.dims.depends_on_internal(trip)) CUVIL_CHECK(fitting(trip, n));
   return LoopTracer(*this, n, iterable, g_.dims.constant(0), trip).run();
 }
 

@@ -208,25 +208,27 @@ Result<Value> Interpreter::dim_binary(NodeKind op, ir::Dim a, ir::Dim b, const V
       }
     }
   }
+  std::optional<ir::Dim> result;
   switch (op) {
-    case NodeKind::kAdd: return dim_or_static(dims.add(a, b));
-    case NodeKind::kSub: return dim_or_static(dims.sub(a, b));
-    case NodeKind::kMult: return dim_or_static(dims.mul(a, b));
-    case NodeKind::kFloorDiv: return dim_or_static(dims.floordiv(a, b));
-    case NodeKind::kMod: return dim_or_static(dims.mod(a, b));
-    case NodeKind::kDiv: return call_operator("operator.truediv", {va, vb}, n);
-    case NodeKind::kPow: {
-      std::optional<int64_t> e = dims.as_constant(b);
-      if (e && *e >= 0 && *e <= 2) {
-        ir::Dim r = dims.constant(1);
-        for (int64_t k = 0; k < *e; ++k) r = dims.mul(r, a);
-        return dim_or_static(r);
-      }
+    case NodeKind::kAdd: result = dims.add_exactly(a, b); break;
+    case NodeKind::kSub:
+      result = dims.mul_exactly(b, dims.constant(-1));
+      if (result) result = dims.add_exactly(a, *result);
       break;
-    }
+    case NodeKind::kMult: result = dims.mul_exactly(a, b); break;
+    case NodeKind::kFloorDiv: result = dims.floordiv(a, b); break;
+    case NodeKind::kMod: result = dims.mod(a, b); break;
+    case NodeKind::kDiv: return call_operator("operator.truediv", {va, vb}, n);
+    case NodeKind::kPow:
+      if (dims.is_constant(b, 0)) result = dims.constant(1);
+      if (dims.is_constant(b, 1)) result = a;
+      if (dims.is_constant(b, 2)) result = dims.mul_exactly(a, a);
+      break;
     default: break;
   }
-  // Bits, shifts and large powers: as static ints of the present call.
+  CUVIL_TRY(result, fitting(result, n));
+  if (result) return dim_or_static(*result);
+  // Bits, shifts, large powers and large numbers: as static ints of the present call.
   CUVIL_TRY(Value fa, specialise(a, n));
   CUVIL_TRY(Value fb, specialise(b, n));
   return binary(op, fa, fb, n);
@@ -248,9 +250,13 @@ Result<Value> Interpreter::unary(NodeKind op, const Value& a, const Node& n) {
     if (r.kind == op) row = &r;
   if (const ir::Dim* d = a.get<ir::Dim>()) {
     if (op == NodeKind::kUAdd) return a;
-    ir::Dim negative = g_.dims.sub(g_.dims.constant(0), *d);
-    if (op == NodeKind::kUSub) return dim_or_static(negative);
-    return dim_or_static(g_.dims.sub(negative, g_.dims.constant(1)));  // ~n
+    std::optional<ir::Dim> result = g_.dims.mul_exactly(*d, g_.dims.constant(-1));
+    if (result && op == NodeKind::kInvert)
+      result = g_.dims.add_exactly(*result, g_.dims.constant(-1));
+    CUVIL_TRY(result, fitting(result, n));
+    if (result) return dim_or_static(*result);
+    CUVIL_TRY(Value fixed, specialise(*d, n));
+    return unary(op, fixed, n);
   }
   if (a.is<Tensor>()) return call_operator(row->row, {a}, n);
   CUVIL_TRY(std::optional<PyRef> x, as_object(a, n));

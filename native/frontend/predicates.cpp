@@ -1,5 +1,8 @@
 // Questions about dims: proven from ranges, answered for the present call with a predicate, or refused.
+#include <algorithm>
+
 #include "frontend/interpreter.h"
+#include "ops/structural.h"
 
 namespace cuvil::frontend {
 namespace {
@@ -109,6 +112,49 @@ Result<bool> Interpreter::less(ir::Dim a, ir::Dim b, const Node& n) {
     if (cb) *r ? tighten(a, {}, *cb - 1) : tighten(a, *cb, {});
   }
   return r;
+}
+
+// Python ints do not overflow: the result of arithmetic on run-time ones, if int64 holds it in every call that
+// this code is for. That its operands are small becomes a condition; what only the running code knows is
+// checked there. nullopt: with static ints, then.
+Result<std::optional<ir::Dim>> Interpreter::fitting(std::optional<ir::Dim> result, const Node& n) {
+  ir::DimTable& dims = g_.dims;
+  if (!result || dims.fits(*result)) return result;
+  std::vector<ir::SymbolId> symbols;
+  dims.collect_symbols(*result, &symbols);
+  std::erase_if(symbols, [&](ir::SymbolId s) { return !dims.info(s).example; });
+  for (int bits : {31, 24, 20, 15, 10}) {
+    const int64_t limit = int64_t{1} << bits;
+    auto small = [&](ir::SymbolId s) {
+      const int64_t v = *dims.info(s).example;
+      return -limit <= v && v <= limit;
+    };
+    if (!std::all_of(symbols.begin(), symbols.end(), small)) break;
+    std::vector<ir::Range> before;
+    for (ir::SymbolId s : symbols) {
+      ir::Range& r = dims.info(s).range;
+      before.push_back(r);
+      r = {std::max(r.lo, -limit), std::min(r.hi, limit)};
+    }
+    const bool fits = dims.fits(*result);
+    for (size_t k = 0; k < symbols.size(); ++k) dims.info(symbols[k]).range = before[k];
+    if (!fits) continue;
+    for (ir::SymbolId s : symbols) {
+      const ir::Dim v = dims.symbol(s);
+      CUVIL_CHECK(less(dims.constant(-limit - 1), v, n));
+      CUVIL_CHECK(less(v, dims.constant(limit + 1), n));
+    }
+    return result;
+  }
+  if (!dims.depends_on_internal(*result)) return std::optional<ir::Dim>();
+  g_.add_op(region_, *ops::find_desc("check_fits"), {}, {},
+            {{ops::attr::kLhs, ir::Shape{*result}},
+             {ops::attr::kError, int64_t{static_cast<int>(ErrorClass::kUnsupported)}},
+             {ops::attr::kMessage, std::string("an int grows beyond 64 bits in compiled code")},
+             {ops::attr::kRemedy, std::string("use a float, or numbers that stay smaller")},
+             {ops::attr::kPayload, ir::Shape{}}},
+            loc(n));
+  return result;
 }
 
 Result<bool> Interpreter::equal(ir::Dim a, ir::Dim b, const Node& n) {

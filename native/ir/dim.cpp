@@ -72,13 +72,14 @@ bool term_order(const DimTable::Term& a, const DimTable::Term& b) {
   return a.atoms < b.atoms;
 }
 
-std::vector<DimTable::Term> normalise(std::vector<DimTable::Term> terms) {
+// `overflow`: set if a coefficient does.
+std::vector<DimTable::Term> normalise(std::vector<DimTable::Term> terms, bool* overflow = nullptr) {
   std::sort(terms.begin(), terms.end(), term_order);
   std::vector<DimTable::Term> out;
   for (auto& t : terms) {
     if (!out.empty() && out.back().atoms == t.atoms) {
-      out.back().coefficient = static_cast<int64_t>(static_cast<uint64_t>(out.back().coefficient) +
-                                                    static_cast<uint64_t>(t.coefficient));
+      int64_t& sum = out.back().coefficient;
+      if (__builtin_add_overflow(sum, t.coefficient, &sum) && overflow) *overflow = true;
     } else {
       out.push_back(std::move(t));
     }
@@ -130,25 +131,42 @@ SymbolId DimTable::add_symbol(SymbolInfo info) {
 
 Dim DimTable::symbol(SymbolId s) { return of_atom(Atom{Atom::Kind::kSymbol, s, {}, {}}); }
 
-Dim DimTable::add(Dim a, Dim b) {
+Dim DimTable::add(Dim a, Dim b) { return add(a, b, nullptr); }
+Dim DimTable::mul(Dim a, Dim b) { return mul(a, b, nullptr); }
+
+std::optional<Dim> DimTable::add_exactly(Dim a, Dim b) {
+  bool overflow = false;
+  Dim sum = add(a, b, &overflow);
+  return overflow ? std::nullopt : std::optional(sum);
+}
+
+std::optional<Dim> DimTable::mul_exactly(Dim a, Dim b) {
+  bool overflow = false;
+  Dim product = mul(a, b, &overflow);
+  return overflow ? std::nullopt : std::optional(product);
+}
+
+Dim DimTable::add(Dim a, Dim b, bool* overflow) {
   std::vector<Term> t = polys_[a.id];
   t.insert(t.end(), polys_[b.id].begin(), polys_[b.id].end());
-  return intern(normalise(std::move(t)));
+  return intern(normalise(std::move(t), overflow));
 }
 
 Dim DimTable::sub(Dim a, Dim b) { return add(a, mul(b, constant(-1))); }
 
-Dim DimTable::mul(Dim a, Dim b) {
+Dim DimTable::mul(Dim a, Dim b, bool* overflow) {
   std::vector<Term> out;
   for (const Term& x : polys_[a.id]) {
     for (const Term& y : polys_[b.id]) {
-      Term t{wrap_mul(x.coefficient, y.coefficient), x.atoms};
+      Term t{0, x.atoms};
+      if (__builtin_mul_overflow(x.coefficient, y.coefficient, &t.coefficient) && overflow)
+        *overflow = true;
       t.atoms.insert(t.atoms.end(), y.atoms.begin(), y.atoms.end());
       std::sort(t.atoms.begin(), t.atoms.end());
       out.push_back(std::move(t));
     }
   }
-  return intern(normalise(std::move(out)));
+  return intern(normalise(std::move(out), overflow));
 }
 
 Dim DimTable::floordiv(Dim a, Dim b) {
@@ -265,6 +283,11 @@ Range DimTable::range(Dim d) const {
     sum = ir::add(sum, p);
   }
   return sum;
+}
+
+bool DimTable::fits(Dim d) const {
+  const Range r = range(d);
+  return r.lo != kMin && r.hi != kMax;
 }
 
 std::optional<int64_t> DimTable::example(Dim d) const {

@@ -63,11 +63,15 @@ class DimTable {
   Dim min(Dim a, Dim b);
   Dim max(Dim a, Dim b);
   Dim product(std::span<const Dim> dims);
+  // nullopt: a coefficient overflows.
+  std::optional<Dim> add_exactly(Dim a, Dim b);
+  std::optional<Dim> mul_exactly(Dim a, Dim b);
 
   std::optional<int64_t> as_constant(Dim d) const;
   bool is_constant(Dim d, int64_t v) const { return as_constant(d) == v; }
   Range range(Dim d) const;                     // from the symbols' ranges
   std::optional<int64_t> example(Dim d) const;  // from the symbols' examples
+  bool fits(Dim d) const;                       // int64 holds it, by the symbols' ranges
   bool depends_on_internal(Dim d) const;        // on a symbol the caller cannot bind
   void collect_symbols(Dim d, std::vector<SymbolId>* out) const;
 
@@ -97,6 +101,9 @@ class DimTable {
   const Atom& atom(int32_t id) const { return atoms_[id]; }
 
  private:
+  // `overflow`: set if a coefficient does.
+  Dim add(Dim a, Dim b, bool* overflow);
+  Dim mul(Dim a, Dim b, bool* overflow);
   Dim intern(std::vector<Term> terms);
   Dim of_atom(Atom a);
   int32_t intern_atom(const Atom& a);

@@ -46,6 +46,7 @@ constexpr OpInfo kOps[] = {
                ir::kWrites | ir::kMayRaise, nullptr, 1),
     structural("bind_dim", Family::kControl, 1, "gives an internal symbol its value", ir::kWrites),
     structural("check", Family::kControl, 0, "raises unless lhs op rhs", ir::kMayRaise),
+    structural("check_fits", Family::kControl, 0, "raises unless int64 holds lhs", ir::kMayRaise),
     structural("host_call", Family::kHost, -1, "calls a Python callable",
                ir::kMayRaise | ir::kCallsPython),
 };

@@ -53,7 +53,15 @@ class Worker {
   void pause() {
     std::unique_lock lock(mutex_);
     ++pauses_;
-    finished_.wait(lock, [&] { return !busy_; });
+    finished_.wait(lock, [&] { return !busy_ && !leaving_; });
+    if (!has_thread_) return;
+    leaving_ = true;  // Python 3.12 warns of a fork in a process with threads
+    more_.notify_one();
+    lock.unlock();
+    pthread_join(thread_, nullptr);
+    lock.lock();
+    has_thread_ = leaving_ = false;
+    finished_.notify_all();
   }
 
   void resume() {
@@ -89,15 +97,13 @@ class Worker {
   bool start() {
     pthread_attr_t attributes;
     if (pthread_attr_init(&attributes) != 0) return false;
-    pthread_t thread;
     auto main = [](void* self) -> void* {
       static_cast<Worker*>(self)->work();
       return nullptr;
     };
     WithoutSignals none;
     const bool started = pthread_attr_setstacksize(&attributes, kStackBytes) == 0 &&
-                         pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED) == 0 &&
-                         pthread_create(&thread, &attributes, main, this) == 0;
+                         pthread_create(&thread_, &attributes, main, this) == 0;
     pthread_attr_destroy(&attributes);
     return started;
   }
@@ -105,7 +111,10 @@ class Worker {
   void work() {
     std::unique_lock lock(mutex_);
     // Ends after a while, and with it what LLVM keeps for the thread's next compile.
-    while (more_.wait_for(lock, kPatience, [&] { return ready(); })) drain(lock);
+    while (more_.wait_for(lock, kPatience, [&] { return ready() || leaving_; }) && !leaving_)
+      drain(lock);
+    if (leaving_) return;  // and is joined
+    pthread_detach(thread_);
     has_thread_ = false;
   }
 
@@ -133,7 +142,8 @@ class Worker {
   std::deque<Task> tasks_;
   uint64_t submitted_ = 0, running_number_ = 0;
   int pauses_ = 0;
-  bool busy_ = false, has_thread_ = false;
+  bool busy_ = false, has_thread_ = false, leaving_ = false;
+  pthread_t thread_;
 };
 
 // One a process: a child has none of its parent's threads, and whatever state they left.

@@ -16,7 +16,7 @@ uint64_t submitted();
 // Returns true when the first `count` submitted ones are done, false after so many milliseconds (-1: never).
 bool wait_for_worker(uint64_t count, int milliseconds = -1);
 
-// Returns when none is running, and none will until resume_worker().
+// Returns when none is running and the thread has ended; none will run until resume_worker().
 void pause_worker();
 void resume_worker();
 // As the process ends: forgets those that wait, and returns when none is running.

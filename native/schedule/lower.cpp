@@ -56,7 +56,7 @@ cuvil::Result<> Lowering::visit(OpId id) {
   const ops::OpInfo& info = ops::info_of(op);
   if (is_named(&op, "store")) return visit_store(id);
   if (is_named(&op, "for")) return visit_for(id);
-  if (is_named(&op, "check")) return visit_check(id);
+  if (is_named(&op, "check") || is_named(&op, "check_fits")) return visit_check(id);
   if (is_named(&op, "bind_dim")) return visit_bind(id);
   switch (info.family) {
     case Family::kHost: return visit_host_call(id);
@@ -121,11 +121,12 @@ cuvil::Result<> Lowering::wait_for_memory(ir::RegionId region, ValueId v) {
 
 cuvil::Result<> Lowering::visit_check(OpId id) {
   const ir::Op& op = g_.op(id);
-  auto lhs = op.dims(ops::attr::kLhs), rhs = op.dims(ops::attr::kRhs);
-  auto payload = op.dims(ops::attr::kPayload);
-  if (lhs.size() != 1 || rhs.size() != 1) return internal("a check without two sides", &op);
   Check c;
-  c.op = static_cast<artifact::Predicate::Op>(op.integer(ops::attr::kOp));
+  c.fits = is_named(&op, "check_fits");
+  auto lhs = op.dims(ops::attr::kLhs), payload = op.dims(ops::attr::kPayload);
+  auto rhs = c.fits ? lhs : op.dims(ops::attr::kRhs);
+  if (lhs.size() != 1 || rhs.size() != 1) return internal("a check without two sides", &op);
+  if (!c.fits) c.op = static_cast<artifact::Predicate::Op>(op.integer(ops::attr::kOp));
   c.lhs = lhs[0];
   c.rhs = rhs[0];
   c.payload.assign(payload.begin(), payload.end());

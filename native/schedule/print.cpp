@@ -245,8 +245,10 @@ class Printer {
   }
   void statement(const Check& c) {
     static constexpr const char* kOps[] = {"==", "!=", "<", "<="};
-    line("check " + dim(c.lhs) + " " + kOps[static_cast<size_t>(c.op)] + " " + dim(c.rhs) +
-         "  site=" + std::to_string(c.site));
+    const std::string what =
+        c.fits ? " fits int64"
+               : std::string(" ") + kOps[static_cast<size_t>(c.op)] + " " + dim(c.rhs);
+    line("check " + dim(c.lhs) + what + "  site=" + std::to_string(c.site));
   }
   void statement(const HostCall& h) {
     std::string operands, results;

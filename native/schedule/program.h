@@ -119,11 +119,12 @@ struct BindDim {
   ir::SymbolId symbol;
   BufferId scalar;
 };              // rank-0 i64 buffer
-struct Check {  // raises `site` unless lhs op rhs
+struct Check {  // raises `site` unless lhs op rhs; with `fits`: unless int64 holds lhs
   artifact::Predicate::Op op = artifact::Predicate::Op::kEq;
   ir::Dim lhs, rhs;
   uint32_t site = 0;
   std::vector<ir::Dim> payload;  // at most 4
+  bool fits = false;
 };
 struct HostOperand {
   BufferId buffer;

@@ -377,3 +377,64 @@ def test_slices_that_move_with_a_loop():
 
     for k in (1, 3, 50):
         d.check(short_at_the_ends, np.arange(9.0), k)
+
+
+# ---- Python's ints do not overflow -----------------------------------------------------------------
+
+
+def beyond_64_bits(n):
+    return n * 2**62 * 4, n + 2**70
+
+
+def negative(n):
+    return -n, abs(n), ~n
+
+
+def powers(n):
+    return n * n * n, n**3, n * n, n * n * n * n * n * n
+
+
+def sizes(n, x=np.ones((30, 40))):  # noqa: B008
+    a, b = x.shape
+    return a * b * a * b * a * b * n
+
+
+@pytest.mark.parametrize("fn", [beyond_64_bits, negative, powers, sizes], ids=lambda f: f.__name__)
+def test_large_ints(fn):
+    compiled = cuvil.jit(fn, cache=False)
+    for n in (3, 5, -(2**63), 2**63 - 1, 2**40, 2**31, 1000, 2**20, 2**63 + 1):
+        d.check(fn, n, compiled=compiled)
+
+
+def factorial(n):
+    product = 1
+    for i in range(1, n + 1):
+        product = product * i
+    return product
+
+
+def decimal(digits):
+    total = 0
+    for i in range(len(digits)):
+        total = total * 10 + int(digits[i])
+    return total
+
+
+@pytest.mark.parametrize(
+    ("fn", "arguments"),
+    [
+        (factorial, [10, 20, 21, 30, 66, 5]),
+        (decimal, [np.arange(1, n + 1) % 10 for n in (9, 12, 18, 19, 20, 30)]),
+    ],
+    ids=lambda f: getattr(f, "__name__", ""),
+)
+def test_an_int_that_grows_in_a_loop(fn, arguments):
+    """As plain Python while 64 bits hold it; then an error, never a wrong number."""
+    compiled = cuvil.jit(fn, cache=False)
+    for argument in arguments:
+        want = fn(argument)
+        if abs(want) < 2**63:
+            assert compiled(argument) == want
+        else:
+            with pytest.raises(cuvil.UnsupportedError, match="beyond 64 bits"):
+                compiled(argument)

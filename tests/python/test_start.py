@@ -957,6 +957,8 @@ def test_what_compiles_before_a_fork_does_not_wait_for_itself(tmp_path):
         tmp_path / "p.py",
         MAKE
         + """
+import warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # fork in a process with threads
 os.register_at_fork(before=lambda: check(make(3), x))  # runs last, its machine code is waited for
 check(make(1), x)
 child = os.fork()

@@ -259,6 +259,26 @@ TEST_P(Map, CheckRaisesWithItsPayload) {
   EXPECT_EQ(r.payload[3], -2);
 }
 
+TEST_P(Map, CheckOfWhatInt64Holds) {
+  // n * n - m with n = 3037000499: n * n is the largest square below 2^63.
+  for (auto [n_is, m_is, fails] :
+       {std::tuple{3'037'000'400, int64_t{7}, false}, std::tuple{3'037'000'500, int64_t{7}, true},
+        std::tuple{int64_t{-4'000'000'000}, int64_t{0}, true},
+        std::tuple{int64_t{2}, INT64_MIN, true}, std::tuple{int64_t{2}, INT64_MAX / 2, false}}) {
+    Runner r;
+    r.cpu = GetParam();
+    ir::Dim n = r.symbol("n", n_is), m = r.symbol("m", m_is);
+    ir::DimTable& d = r.graph.dims;
+    schedule::Check check;
+    check.fits = true;
+    check.lhs = d.sub(d.mul(n, n), m);
+    check.site = 2;
+    r.push(check);
+    EXPECT_EQ(r.run() != 0, fails) << n_is << " " << m_is;
+    EXPECT_EQ(r.raised.size(), fails ? 1u : 0u);
+  }
+}
+
 TEST_P(Map, ArenaLeaseCopyAndHostCall) {
   Runner r;
   r.cpu = GetParam();

@@ -102,6 +102,22 @@ TEST_F(DimTest, ExamplesAndExpressionsAgree) {
   EXPECT_EQ(stack[0], 15);
 }
 
+TEST_F(DimTest, OverflowIsSeen) {
+  DimTable::SymbolInfo info;
+  info.name = "k";
+  info.example = 1000;
+  info.range = {-1000, 1000};
+  Dim k = t.symbol(t.add_symbol(info));
+  Dim large = t.mul(k, t.constant(int64_t{1} << 62));
+  EXPECT_FALSE(t.fits(large));
+  EXPECT_FALSE(t.mul_exactly(large, t.constant(4)));
+  EXPECT_FALSE(t.mul_exactly(t.constant(INT64_MIN), t.constant(-1)));
+  EXPECT_FALSE(t.add_exactly(t.constant(INT64_MAX), t.constant(1)));
+  EXPECT_FALSE(t.add_exactly(large, large));
+  Dim square = *t.mul_exactly(k, k);
+  EXPECT_TRUE(t.fits(square));
+}
+
 TEST_F(DimTest, TextRoundTrips) {
   for (Dim d : {c(0), c(-3), n, t.add(t.mul(n, c(2)), c(1)), t.sub(c(1), n),
                 t.floordiv(t.sub(n, c(1)), c(2)), t.mul(t.min(n, c(9)), m),
